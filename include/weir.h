@@ -1,0 +1,220 @@
+/* weir.h - the public interface of Weir, a storage engine for AI training.
+ *
+ * Conventions. A function returns 0 (or a count) on success and a negative errno on failure;
+ * weir_error_text() then tells, in one line, what was being done, to what, and what went wrong.
+ * `**out` is owned by the caller; a returned pointer is borrowed. Out-parameters are untouched
+ * on failure. Destructors take NULL. Option structs begin with struct_size and only grow at the
+ * end: fill them with their init function first.
+ *
+ * Threads. A weir_store may be used by any number of threads at once; every other handle by one
+ * thread at a time. After fork(2) the child must open its own handles: the parent's answer
+ * -ECHILD there. The library installs no signal handlers and writes to no stream.
+ */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_API __attribute__((visibility("default")))
+
+/* Limits. A part is what stands between two slashes of a key; 220 leaves room in a 255-byte file
+ * name for what the engine appends. The object limit keeps a seal within 64 MiB. */
+#define WEIR_KEY_BYTES_MAX 1024
+#define WEIR_PART_BYTES_MAX 220
+#define WEIR_OBJECT_BYTES_MAX ((uint64_t)4 << 40)
+#define WEIR_META_BYTES_MAX 65536
+#define WEIR_BLOCK_BYTES_MIN 4096
+#define WEIR_BLOCK_BYTES_MAX (1 << 20)
+
+/* The outcome of a write could not be established: it may or may not have happened. Never means
+ * "failed". Look again (weir_object_open) once the store answers. */
+#define WEIR_EUNKNOWN EINPROGRESS
+
+typedef struct weir_store weir_store;
+typedef struct weir_put weir_put;
+typedef struct weir_object weir_object;
+typedef struct weir_list weir_list;
+
+/* How far a write got. Each level includes those before it. */
+typedef enum weir_level {
+    WEIR_LEVEL_NONE = 0,   /* nowhere: a null tier */
+    WEIR_LEVEL_MEMORY = 1, /* in memory; gone with the process */
+    WEIR_LEVEL_NODE = 2,   /* synced on this node */
+    WEIR_LEVEL_PEER = 3,   /* also on another node */
+    WEIR_LEVEL_HOME = 4    /* acknowledged by the store's home tier */
+} weir_level;
+
+/* What an object is. */
+typedef enum weir_kind {
+    WEIR_KIND_SEALED = 1, /* written by Weir: every block has a fingerprint */
+    WEIR_KIND_FOREIGN = 2 /* a plain file somebody else put there */
+} weir_kind;
+
+WEIR_API const char *weir_version(void);
+/* Borrowed: this thread's last failure; valid until the thread's next failing call. */
+WEIR_API const char *weir_error_text(void);
+WEIR_API const char *weir_level_name(weir_level level);
+
+/* ---- store ---- */
+
+enum {
+    WEIR_STORE_CREATE = 1 /* make the directory and its marker if they are not there */
+};
+
+typedef struct weir_store_options {
+    size_t struct_size;
+    uint32_t flags;            /* WEIR_STORE_… */
+    uint32_t depth;            /* transfers in flight for each stream; 0: 16 */
+    const char *io;            /* "uring", "threads"; NULL: $WEIR_IO, else the best that works */
+    uint64_t pool_bytes_max;   /* bound of the transfer buffers; 0: 64 MiB */
+    uint64_t grace_s;          /* only when the store is created; 0: 86400 */
+} weir_store_options;
+
+WEIR_API void weir_store_options_init(weir_store_options *opts);
+/* url: a path, file:PATH, mem: or null:, with ?option=value&…. opts may be NULL.
+ * Returns 0, -ENOENT if there is no such directory (and WEIR_STORE_CREATE was not given),
+ * -EPROTO if it was made by a newer Weir, or another -errno. */
+WEIR_API int weir_store_open(weir_store **out, const char *url, const weir_store_options *opts);
+WEIR_API void weir_store_close(weir_store *store);
+
+/* What is behind a store, for people and scripts. Borrowed until the store is closed. */
+typedef struct weir_store_info {
+    const char *url;
+    const char *uuid;      /* "" for a directory that is not a store */
+    const char *tier;      /* "file", "mem", … */
+    const char *io;        /* "uring", "threads", or "none" */
+    weir_level level;      /* what a committed put has reached */
+    uint64_t grace_s;
+    uint64_t free_bytes;   /* UINT64_MAX where unknown */
+    uint64_t total_bytes;
+} weir_store_info;
+WEIR_API int weir_store_info_get(weir_store *store, weir_store_info *info);
+
+/* Traffic since the store was opened, one row for each kind of request; needs ?stats=1. */
+typedef struct weir_stat_row {
+    const char *op;
+    uint64_t count, errors, bytes;
+    uint64_t latency_us_p50, latency_us_p99, latency_us_max;
+} weir_stat_row;
+/* Returns how many rows were filled (at most `max`), or -ENOTSUP without ?stats=1. */
+WEIR_API int weir_store_stats(weir_store *store, weir_stat_row *rows, size_t max);
+
+/* ---- writing ---- */
+
+enum {
+    WEIR_PUT_OWN_NAME = 1 /* the caller guarantees that nobody ever reuses this key:
+                             the bytes are stored under the key itself */
+};
+
+typedef struct weir_put_options {
+    size_t struct_size;
+    uint32_t flags;
+    uint32_t block_bytes;  /* a power of two; 0: 1 MiB */
+    uint64_t size_bytes;   /* if known, for preallocation; 0: unknown */
+    const void *meta;      /* user metadata, kept in the seal */
+    size_t meta_bytes;
+} weir_put_options;
+
+typedef struct weir_put_result {
+    uint64_t size_bytes;
+    weir_level level;
+} weir_put_result;
+
+WEIR_API void weir_put_options_init(weir_put_options *opts);
+/* Begins an object. Nothing is visible before weir_put_commit() returned 0.
+ * -EINVAL for a bad key, -EEXIST if the key is taken already, -EAGAIN if gc holds it. */
+WEIR_API int weir_put_open(weir_put **out, weir_store *store, const char *key,
+                           const weir_put_options *opts);
+WEIR_API int weir_put_write(weir_put *put, const void *data, size_t size);
+/* The same without a copy: fill at most *cap bytes at *buf, then say how many. */
+WEIR_API int weir_put_buffer(weir_put *put, void **buf, size_t *cap);
+WEIR_API int weir_put_advance(weir_put *put, size_t size);
+/* Makes the object durable and visible. -EEXIST: another writer won; WEIR_EUNKNOWN: see above;
+ * -ESTALE: this writer was away longer than half the store's grace. result may be NULL. */
+WEIR_API int weir_put_commit(weir_put *put, weir_put_result *result);
+/* Ends the handle; before a commit, drops what was written. */
+WEIR_API void weir_put_close(weir_put *put);
+
+/* ---- reading ---- */
+
+typedef struct weir_info {
+    const char *key;
+    const char *data_name; /* where the bytes are, within the store */
+    const char *nonce;     /* 32 hex digits; "" for a foreign object */
+    const char *algorithm; /* of the block sums: "xxh3-128"; "" while not known */
+    const void *meta;
+    size_t meta_bytes;
+    uint64_t size_bytes;
+    uint64_t block_bytes;
+    uint64_t time_ns;      /* when sealed, or the foreign file's mtime; Unix time */
+    weir_kind kind;
+    weir_level level;
+} weir_info;
+
+/* -ENOENT if there is no such object, -EBADMSG if its seal or its size is damaged. */
+WEIR_API int weir_object_open(weir_object **out, weir_store *store, const char *key);
+/* Borrowed until the object is closed. */
+WEIR_API const weir_info *weir_object_info(const weir_object *obj);
+/* Reads [off, off + size), less at the end of the object, and verifies every block touched.
+ * Returns 0, or -EBADMSG naming object, block and byte range, with nothing of that block in buf
+ * that a caller may use; -ESTALE if the object was removed meanwhile. */
+WEIR_API int weir_object_read(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got);
+WEIR_API void weir_object_close(weir_object *obj);
+
+/* ---- the namespace ---- */
+
+typedef struct weir_entry {
+    const char *key;     /* a directory's ends with '/' */
+    uint64_t size_bytes; /* with WEIR_LIST_DETAIL */
+    uint64_t time_ns;    /* with WEIR_LIST_DETAIL */
+    weir_kind kind;
+    int is_dir;
+    int error;           /* with WEIR_LIST_DETAIL: -EBADMSG for a damaged seal, … */
+} weir_entry;
+
+enum { WEIR_LIST_RECURSIVE = 1, WEIR_LIST_DETAIL = 2 };
+
+/* prefix: "" for all, an object's key, or a directory (with or without its '/'). Entries come
+ * sorted within each directory; an object named like the directory comes first. */
+WEIR_API int weir_list_open(weir_list **out, weir_store *store, const char *prefix, uint32_t flags);
+/* Returns 1 and a borrowed entry (until the next call), 0 at the end, or -errno. */
+WEIR_API int weir_list_next(weir_list *list, const weir_entry **entry);
+WEIR_API void weir_list_close(weir_list *list);
+
+/* Removes one object. -ENOENT, -EPERM for a foreign object (its owner removes it), … */
+WEIR_API int weir_remove(weir_store *store, const char *key);
+
+/* Reads the whole object and checks it. progress may be NULL; it returns non-zero to stop
+ * (-ECANCELED). A foreign object that was never read is learned: its fingerprints are kept. */
+typedef int (*weir_progress_fn)(void *arg, uint64_t bytes_more);
+WEIR_API int weir_verify(weir_store *store, const char *key, weir_progress_fn progress, void *arg);
+
+/* ---- garbage ---- */
+
+enum {
+    WEIR_GC_NOW = 1,    /* the caller asserts that no writer is running: no grace */
+    WEIR_GC_DRY_RUN = 2 /* count, change nothing */
+};
+typedef struct weir_gc_result {
+    uint64_t objects;       /* unsealed data removed */
+    uint64_t bytes;         /* of those */
+    uint64_t temporaries;   /* temporary files removed */
+    uint64_t voids_placed;  /* keys claimed */
+    uint64_t voids_removed;
+    uint64_t links_restored;/* plain names put back */
+    uint64_t young;         /* debris left because it is younger than the grace */
+} weir_gc_result;
+WEIR_API int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result);
+
+/* How this build and machine do I/O, one "name: value" line each, for `weir version`. */
+WEIR_API int weir_describe(int (*line)(void *arg, const char *name, const char *value), void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

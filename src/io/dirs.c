@@ -1,0 +1,319 @@
+/* dirs.c - see dirs.h. */
+#include "io/dirs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/err.h"
+#include "util/key.h"
+#include "util/sys.h"
+
+enum {
+    DIRS_MAX = 64, /* kept open; more would strain a process's limit of descriptors */
+    DIR_MODE = 0777,
+    DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+};
+
+struct weir_dirs {
+    pthread_mutex_t lock;
+    char *root;
+    int root_fd;
+    unsigned long clock;
+    unsigned count;
+    struct weir_dir *cached[DIRS_MAX];
+};
+
+/* One part of the way to the root, made and synced if it is not there. Links are followed here:
+ * where a store is, its owner decides. Closes up. */
+static int root_step(int up, const char *part)
+{
+    int fd = weir_sys->open(up, part, O_RDONLY | O_DIRECTORY, 0);
+    if (fd == -ENOENT) {
+        int code = weir_sys->mkdir(up, part, DIR_MODE);
+        if (!code || code == -EEXIST)
+            code = weir_sys->fsync(up);
+        fd = code ? code : weir_sys->open(up, part, O_RDONLY | O_DIRECTORY, 0);
+    }
+    weir_sys->close(up);
+    return fd;
+}
+
+static int open_root(const char *root, bool create)
+{
+    int fd = weir_sys->open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
+    if (fd != -ENOENT || !create)
+        return fd;
+    fd = weir_sys->open(AT_FDCWD, *root == '/' ? "/" : ".", O_RDONLY | O_DIRECTORY, 0);
+    for (const char *at = root; *at && fd >= 0;) {
+        char part[256];
+        size_t n = strcspn(at, "/");
+        if (n >= sizeof part) {
+            weir_sys->close(fd);
+            return -ENAMETOOLONG;
+        }
+        memcpy(part, at, n);
+        part[n] = 0;
+        if (n)
+            fd = root_step(fd, part);
+        at += n + (at[n] == '/');
+    }
+    return fd;
+}
+
+int weir_dirs_open(struct weir_dirs **out, const char *root, bool create)
+{
+    struct weir_dirs *dirs = weir_alloc(sizeof *dirs);
+    char *copy = dirs ? weir_strdup(root) : NULL;
+    if (!copy) {
+        free(dirs);
+        return weir_fail_memory();
+    }
+    dirs->root = copy;
+    dirs->root_fd = open_root(root, create);
+    if (dirs->root_fd < 0) {
+        int code = dirs->root_fd;
+        free(copy);
+        free(dirs);
+        return weir_fail(-code, "cannot open directory '%s': %s", root, weir_errno_text(code));
+    }
+    pthread_mutex_init(&dirs->lock, NULL);
+    *out = dirs;
+    return 0;
+}
+
+static void dir_free(struct weir_dir *dir)
+{
+    weir_sys->close(dir->fd);
+    free(dir->path);
+    free(dir);
+}
+
+void weir_dirs_close(struct weir_dirs *dirs)
+{
+    if (!dirs)
+        return;
+    for (unsigned i = 0; i < dirs->count; i++) {
+        assert(dirs->cached[i]->refs == 0);
+        dir_free(dirs->cached[i]);
+    }
+    weir_sys->close(dirs->root_fd);
+    pthread_mutex_destroy(&dirs->lock);
+    free(dirs->root);
+    free(dirs);
+}
+
+const char *weir_dirs_root(const struct weir_dirs *dirs)
+{
+    return dirs->root;
+}
+
+int weir_dirs_root_fd(const struct weir_dirs *dirs)
+{
+    return dirs->root_fd;
+}
+
+static int walk_fail(struct weir_dirs *dirs, int up, const char *part, const char *path, int code)
+{
+    struct weir_sys_stat st;
+    if ((code == -ENOTDIR || code == -ELOOP) && weir_sys->stat(up, part, &st) == 0) {
+        if (st.is_link)
+            return weir_fail(ELOOP,
+                             "'%s/%s' is a symbolic link, which Weir does not follow inside "
+                             "a store: move what it points to here",
+                             dirs->root, path);
+        return weir_fail(ENOTDIR, "'%s/%s' is not a directory", dirs->root, path);
+    }
+    return weir_fail(-code, "cannot open directory '%s/%s': %s", dirs->root, path,
+                     weir_errno_text(code));
+}
+
+/* One step down. Returns a new descriptor or -errno with a text. */
+static int step(struct weir_dirs *dirs, int up, const char *part, const char *path,
+                enum weir_dirs_mode mode)
+{
+    int fd = weir_sys->open(up, part, DIR_FLAGS, 0);
+    if (fd == -ENOENT && mode != WEIR_DIRS_FIND) {
+        int code = weir_sys->mkdir(up, part, DIR_MODE);
+        if (code && code != -EEXIST)
+            return weir_fail(-code, "cannot make directory '%s/%s': %s", dirs->root, path,
+                             weir_errno_text(code));
+        fd = weir_sys->open(up, part, DIR_FLAGS, 0);
+    }
+    if (fd < 0)
+        return walk_fail(dirs, up, part, path, fd);
+    if (mode == WEIR_DIRS_DURABLE) {
+        int code = weir_sys->fsync(up);
+        if (code) {
+            weir_sys->close(fd);
+            return weir_fail(-code, "cannot sync the directory above '%s/%s': %s", dirs->root, path,
+                             weir_errno_text(code));
+        }
+    }
+    return fd;
+}
+
+/* Walks from the root to `path` ("a/b"), one part at a time. */
+static int walk(struct weir_dirs *dirs, const char *path, enum weir_dirs_mode mode)
+{
+    char copy[WEIR_NAME_BYTES_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    int fd = weir_sys->open(dirs->root_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return weir_fail(-fd, "cannot open directory '%s': %s", dirs->root, weir_errno_text(fd));
+    for (char *part = copy; *part && fd >= 0;) {
+        size_t n = strcspn(part, "/");
+        bool last = !part[n];
+        part[n] = 0;
+        int down = step(dirs, fd, part, copy, mode);
+        weir_sys->close(fd);
+        fd = down;
+        if (!last)
+            part[n] = '/';
+        part += n + !last;
+    }
+    return fd;
+}
+
+static struct weir_dir *find_cached(struct weir_dirs *dirs, const char *path)
+{
+    for (unsigned i = 0; i < dirs->count; i++)
+        if (!strcmp(dirs->cached[i]->path, path))
+            return dirs->cached[i];
+    return NULL;
+}
+
+/* Makes room by closing the one not used for longest; false if all are in use. */
+static bool make_room(struct weir_dirs *dirs)
+{
+    if (dirs->count < DIRS_MAX)
+        return true;
+    unsigned oldest = DIRS_MAX;
+    for (unsigned i = 0; i < dirs->count; i++)
+        if (!dirs->cached[i]->refs &&
+            (oldest == DIRS_MAX || dirs->cached[i]->used < dirs->cached[oldest]->used))
+            oldest = i;
+    if (oldest == DIRS_MAX)
+        return false;
+    dir_free(dirs->cached[oldest]);
+    dirs->cached[oldest] = dirs->cached[--dirs->count];
+    return true;
+}
+
+/* Takes a reference to a cached directory that is good enough for mode, or returns NULL. */
+static struct weir_dir *get_cached(struct weir_dirs *dirs, const char *path,
+                                   enum weir_dirs_mode mode)
+{
+    pthread_mutex_lock(&dirs->lock);
+    struct weir_dir *dir = find_cached(dirs, path);
+    if (dir && mode == WEIR_DIRS_DURABLE && !dir->durable)
+        dir = NULL;
+    if (dir) {
+        dir->refs++;
+        dir->used = ++dirs->clock;
+    }
+    pthread_mutex_unlock(&dirs->lock);
+    return dir;
+}
+
+/* Only the engine's own directories are kept: people may move theirs about. */
+static void keep(struct weir_dirs *dirs, struct weir_dir *dir)
+{
+    pthread_mutex_lock(&dirs->lock);
+    struct weir_dir *old = find_cached(dirs, dir->path);
+    dir->used = ++dirs->clock;
+    dir->loose = true; /* until it is in the cache: its last reference closes it */
+    if (!strncmp(dir->path, ".weir", 5) && !old && make_room(dirs)) {
+        dirs->cached[dirs->count++] = dir;
+        dir->loose = false;
+    } else if (old && dir->durable) {
+        old->durable = true;
+    }
+    pthread_mutex_unlock(&dirs->lock);
+}
+
+int weir_dirs_get(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode mode,
+                  struct weir_dir **out, const char **base)
+{
+    const char *slash = strrchr(name, '/');
+    char path[WEIR_NAME_BYTES_MAX] = "";
+    if (slash)
+        snprintf(path, sizeof path, "%.*s", (int)(slash - name), name);
+    if (base)
+        *base = slash ? slash + 1 : name;
+    struct weir_dir *dir = get_cached(dirs, path, mode);
+    if (dir) {
+        *out = dir;
+        return 0;
+    }
+    dir = weir_alloc(sizeof *dir);
+    char *copy = dir ? weir_strdup(path) : NULL;
+    if (!copy) {
+        free(dir);
+        return weir_fail_memory();
+    }
+    int fd = walk(dirs, path, mode);
+    if (fd < 0) {
+        free(copy);
+        free(dir);
+        return fd;
+    }
+    *dir = (struct weir_dir){
+        .fd = fd, .path = copy, .refs = 1, .durable = mode == WEIR_DIRS_DURABLE};
+    keep(dirs, dir);
+    *out = dir;
+    return 0;
+}
+
+void weir_dirs_put(struct weir_dirs *dirs, struct weir_dir *dir)
+{
+    if (!dir)
+        return;
+    pthread_mutex_lock(&dirs->lock);
+    bool last = --dir->refs == 0 && dir->loose;
+    pthread_mutex_unlock(&dirs->lock);
+    if (last)
+        dir_free(dir);
+}
+
+bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir)
+{
+    struct weir_sys_stat st;
+    int code = weir_sys->fstat(dir->fd, &st);
+    if (code != -ESTALE && (code || st.nlink))
+        return false;
+    pthread_mutex_lock(&dirs->lock);
+    for (unsigned i = 0; i < dirs->count; i++)
+        if (dirs->cached[i] == dir)
+            dirs->cached[i] = dirs->cached[--dirs->count];
+    dir->loose = true;
+    pthread_mutex_unlock(&dirs->lock);
+    return true;
+}
+
+void weir_dirs_prune(struct weir_dirs *dirs, const char *name, const char *keep_name)
+{
+    char path[WEIR_NAME_BYTES_MAX];
+    snprintf(path, sizeof path, "%s", name);
+    size_t keep_size = strlen(keep_name);
+    for (;;) {
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return;
+        *slash = 0; /* path is now the directory to remove */
+        if (strlen(path) < keep_size)
+            return;
+        struct weir_dir *up;
+        const char *base;
+        if (weir_dirs_get(dirs, path, WEIR_DIRS_FIND, &up, &base))
+            return;
+        int code = weir_sys->unlink(up->fd, base, true);
+        weir_dirs_put(dirs, up);
+        if (code)
+            return;
+    }
+}

@@ -1,0 +1,49 @@
+/* dirs.h - the directories below one root: found without ever following a symbolic link, made
+ * durably, and kept open so that each costs its walk and its syncs once.
+ *
+ * A directory is durable when its parent was synced after it was there; one that another process
+ * made may not be, so the first use by this process syncs the whole chain. Names in a directory
+ * are made durable by syncing it (weir_sys->fsync(dir->fd)). A directory may be removed by anyone
+ * when it is empty: an operation in a dead one fails with ENOENT, and weir_dirs_dead() tells.
+ * Any thread may call.
+ */
+#ifndef WEIR_IO_DIRS_H
+#define WEIR_IO_DIRS_H
+
+#include <stdbool.h>
+
+struct weir_dirs;
+
+struct weir_dir {
+    int fd;
+    char *path;   /* relative to the root, "" for the root itself */
+    unsigned refs;
+    bool durable; /* it and what leads to it is synced */
+    bool loose;   /* not in the cache: closed with its last reference */
+    unsigned long used;
+};
+
+enum weir_dirs_mode {
+    WEIR_DIRS_FIND,   /* -ENOENT if it is not there */
+    WEIR_DIRS_MAKE,   /* make what is missing */
+    WEIR_DIRS_DURABLE /* and sync: names in it survive once it is synced itself */
+};
+
+/* create: also make the root and what leads to it. */
+int weir_dirs_open(struct weir_dirs **out, const char *root, bool create);
+void weir_dirs_close(struct weir_dirs *dirs);
+const char *weir_dirs_root(const struct weir_dirs *dirs);
+int weir_dirs_root_fd(const struct weir_dirs *dirs);
+
+/* The directory that `name` stands in; *base is its last part, within name. */
+int weir_dirs_get(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode mode,
+                  struct weir_dir **out, const char **base);
+void weir_dirs_put(struct weir_dirs *dirs, struct weir_dir *dir);
+/* After -ENOENT or -ESTALE from an operation in dir: was it removed under us? Then it is dropped
+ * from the cache, and getting it again finds or makes a new one. */
+bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir);
+/* Removes the directory that name stands in if it is empty, and its parents likewise, down to
+ * `keep` (a leading part of name) or the root. */
+void weir_dirs_prune(struct weir_dirs *dirs, const char *name, const char *keep);
+
+#endif

@@ -1,0 +1,242 @@
+/* io.c - the front of every engine: one submit, one complete. */
+#include "io/io.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/err.h"
+#include "util/sys.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WEIR_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEIR_ASAN 1
+#endif
+#endif
+#ifdef WEIR_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#else
+#define VALGRIND_CHECK_MEM_IS_ADDRESSABLE(addr, size) ((void)(addr), (void)(size), 0)
+#define VALGRIND_CHECK_MEM_IS_DEFINED(addr, size) ((void)(addr), (void)(size), 0)
+#define VALGRIND_MAKE_MEM_DEFINED(addr, size) ((void)(addr), (void)(size))
+#endif
+
+enum {
+    DEPTH_MAX = 256,
+    TASK_THREADS = 8,          /* beside a ring: metadata only */
+    DIRECT_BYTES_MIN = 131072, /* smaller reads gain nothing from going around the cache */
+};
+
+struct weir_io {
+    struct weir_pool *pool;
+    struct weir_workers *workers; /* NULL: inline */
+    struct weir_uring *uring;     /* NULL: transfers go to the workers */
+};
+
+const char *weir_io_uring_fault(void)
+{
+    if (weir_sys != &weir_sys_real)
+        return "the system-call table is replaced";
+    int code = weir_uring_probe();
+    return code ? weir_errno_text(code) : NULL;
+}
+
+static int choose_engine(const char **out, const char *asked)
+{
+    const char *name = asked ? asked : getenv("WEIR_IO");
+    const char *fault = weir_io_uring_fault();
+    if (!name || !*name)
+        name = fault ? "threads" : "uring";
+    if (strcmp(name, "uring") && strcmp(name, "threads") && strcmp(name, "inline"))
+        return weir_fail(EINVAL, "WEIR_IO is '%s': it can be uring, threads or inline", name);
+    if (!strcmp(name, "uring") && fault)
+        return weir_fail(ENOTSUP, "io_uring is refused here (%s): set WEIR_IO=threads", fault);
+    *out = name;
+    return 0;
+}
+
+int weir_io_open(struct weir_io **out, const struct weir_io_options *opts)
+{
+    const char *engine = NULL;
+    int code = choose_engine(&engine, opts->engine);
+    if (code)
+        return code;
+    if (!opts->depth || opts->depth > DEPTH_MAX)
+        return weir_fail(EINVAL, "a depth of %u is out of range (1 to %d)", opts->depth, DEPTH_MAX);
+    struct weir_io *io = weir_alloc(sizeof *io);
+    if (!io)
+        return weir_fail_memory();
+    bool ring = !strcmp(engine, "uring");
+    code = weir_pool_open(&io->pool, opts->pool_bytes_max);
+    if (!code && strcmp(engine, "inline"))
+        code = weir_workers_open(&io->workers, ring ? TASK_THREADS : opts->depth);
+    if (!code && ring)
+        code = weir_uring_open(&io->uring, io->pool, opts->depth);
+    if (code) {
+        weir_io_close(io);
+        return code;
+    }
+    *out = io;
+    return 0;
+}
+
+void weir_io_close(struct weir_io *io)
+{
+    if (!io)
+        return;
+    weir_uring_close(io->uring);
+    weir_workers_close(io->workers);
+    weir_pool_close(io->pool);
+    free(io);
+}
+
+const char *weir_io_engine(const struct weir_io *io)
+{
+    return io->uring ? "uring" : io->workers ? "threads" : "inline";
+}
+
+struct weir_pool *weir_io_pool(struct weir_io *io)
+{
+    return io->pool;
+}
+
+static size_t round_up(size_t size)
+{
+    return (size + WEIR_IO_ALIGN - 1) & ~(WEIR_IO_ALIGN - 1);
+}
+
+/* Whether the transfer may go around the page cache as it stands. */
+static bool can_be_direct(const struct weir_req *req)
+{
+    if (req->io.file->dfd < 0 || (uintptr_t)req->buf % WEIR_IO_ALIGN || req->off % WEIR_IO_ALIGN)
+        return false;
+    if (req->op == WEIR_OP_WRITE)
+        return req->len % WEIR_IO_ALIGN == 0;
+    return req->len >= DIRECT_BYTES_MIN && round_up(req->len) <= req->cap;
+}
+
+size_t weir_io_rest(const struct weir_req *req, void **buf, uint64_t *off)
+{
+    size_t rest = req->len - req->io.done;
+    *buf = (char *)req->buf + req->io.done;
+    *off = req->off + req->io.done;
+    return req->io.direct && req->op == WEIR_OP_READ ? round_up(rest) : rest;
+}
+
+/* Makes the whole transfer here and now. */
+static void transfer(struct weir_req *req)
+{
+    bool done = false;
+    while (!done) {
+        void *buf;
+        uint64_t off;
+        size_t size = weir_io_rest(req, &buf, &off);
+        int fd = weir_io_fd(req);
+        ssize_t n = req->op == WEIR_OP_READ ? weir_sys->pread(fd, buf, size, off)
+                                            : weir_sys->pwrite(fd, buf, size, off);
+        done = weir_io_complete(req, n);
+    }
+    if (!req->code && req->op == WEIR_OP_WRITE && req->sync) {
+        int code = weir_sys->fdatasync(req->io.file->fd);
+        if (code)
+            weir_req_fail(req, -code, "cannot sync '%s': %s", req->io.file->label,
+                          weir_errno_text(code));
+    }
+}
+
+void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *file)
+{
+    assert(req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
+    assert(req->op == WEIR_OP_WRITE || req->cap >= req->len);
+    req->io.file = file;
+    req->io.done = 0;
+    req->io.direct = can_be_direct(req);
+    req->code = 0;
+    req->result = 0;
+    /* The kernel writes behind the backs of memory checkers: show them what it may touch. */
+#ifdef WEIR_ASAN
+    assert(!__asan_region_is_poisoned(req->buf, req->op == WEIR_OP_READ ? req->cap : req->len));
+#endif
+    if (req->op == WEIR_OP_WRITE)
+        (void)VALGRIND_CHECK_MEM_IS_DEFINED(req->buf, req->len);
+    else
+        (void)VALGRIND_CHECK_MEM_IS_ADDRESSABLE(req->buf, req->cap);
+
+    bool cached = req->op == WEIR_OP_READ && weir_sys->resident(file->fd, req->off, req->len) == 1;
+    if (cached)
+        req->io.direct = false;
+    if (cached || req->blocking || !io->workers) {
+        transfer(req);
+        weir_req_done(req);
+    } else if (io->uring) {
+        weir_uring_submit(io->uring, req);
+    } else {
+        req->io.task = transfer;
+        weir_workers_submit(io->workers, req);
+    }
+}
+
+bool weir_io_complete(struct weir_req *req, ssize_t answer)
+{
+    const char *what = req->op == WEIR_OP_READ ? "read" : "write";
+    if (answer == -EINTR || answer == -EAGAIN)
+        return false;
+    if (answer == -EINVAL && req->io.direct) {
+        req->io.direct = false; /* a file system that opens O_DIRECT and then refuses it */
+        return false;
+    }
+    if (answer < 0) {
+        weir_req_fail(req, (int)-answer, "cannot %s %zu bytes at %llu of '%s': %s", what, req->len,
+                      (unsigned long long)req->off, req->io.file->label,
+                      weir_errno_text((int)answer));
+        return true;
+    }
+    if (answer == 0 && req->op == WEIR_OP_WRITE) {
+        weir_req_fail(req, EIO, "cannot write to '%s': the file takes no more bytes",
+                      req->io.file->label);
+        return true;
+    }
+    size_t asked = req->len - req->io.done;
+    if (req->op == WEIR_OP_READ)
+        VALGRIND_MAKE_MEM_DEFINED((char *)req->buf + req->io.done, answer);
+    req->io.done += (size_t)answer < asked ? (size_t)answer : asked;
+    req->result = req->io.done;
+    if (req->io.done == req->len || answer == 0)
+        return true;
+    /* What is left after a short direct transfer need not be aligned any more. */
+    if (req->io.done % WEIR_IO_ALIGN)
+        req->io.direct = false;
+    return false;
+}
+
+void weir_io_task(struct weir_io *io, struct weir_req *req, void (*task)(struct weir_req *req))
+{
+    req->code = 0;
+    if (req->blocking || !io->workers) {
+        task(req);
+        weir_req_done(req);
+    } else {
+        req->io.task = task;
+        weir_workers_submit(io->workers, req);
+    }
+}
+
+void weir_io_file_close(struct weir_io *io, struct weir_file *file)
+{
+    if (file->registered)
+        weir_uring_forget(io->uring, file);
+    if (file->dfd >= 0)
+        weir_sys->close(file->dfd);
+    if (file->fd >= 0)
+        weir_sys->close(file->fd);
+    free(file->label);
+    *file = (struct weir_file){.fd = -1, .dfd = -1};
+}

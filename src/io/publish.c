@@ -1,0 +1,133 @@
+/* publish.c - see publish.h. */
+#include "io/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "util/err.h"
+#include "util/hash.h"
+#include "util/key.h"
+#include "util/sys.h"
+
+enum {
+    FILE_MODE = 0444, /* immutable: a careless write is refused before it does harm */
+    TRIES_MAX = 8,    /* a directory removed under us is made again this often */
+};
+
+int weir_tmp_open(struct weir_tmp *tmp, struct weir_dirs *dirs)
+{
+    uint8_t nonce[WEIR_NONCE_BYTES];
+    int code = weir_sys->random(nonce, sizeof nonce);
+    if (code)
+        return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
+    struct weir_tmp made = {.fd = -1};
+    weir_hex(made.base, nonce, sizeof nonce);
+    code = weir_dirs_get(dirs, WEIR_DIR_TMP, WEIR_DIRS_MAKE, &made.dir, NULL);
+    if (code)
+        return code;
+    made.fd = weir_sys->open(made.dir->fd, made.base, O_RDWR | O_CREAT | O_EXCL, FILE_MODE);
+    if (made.fd < 0) {
+        code = weir_fail(-made.fd, "cannot create a file in '%s/%s': %s", weir_dirs_root(dirs),
+                         WEIR_DIR_TMP, weir_errno_text(made.fd));
+        weir_dirs_put(dirs, made.dir);
+        return code;
+    }
+    *tmp = made;
+    return 0;
+}
+
+/* Did the link happen, although its answer was an error? Links of a file nobody else knows are
+ * counted: one is the temporary name. 1, 0, or -errno if that cannot be known. */
+static int link_happened(const struct weir_tmp *tmp)
+{
+    struct weir_sys_stat st;
+    int code = weir_sys->fstat(tmp->fd, &st);
+    return code ? code : st.nlink >= 2;
+}
+
+static int link_once(struct weir_tmp *tmp, struct weir_dirs *dirs, struct weir_dir *dir,
+                     const char *base, const char *name, enum weir_doubt *doubt)
+{
+    int code = weir_sys->link(tmp->dir->fd, tmp->base, dir->fd, base);
+    if (code) {
+        int happened = link_happened(tmp);
+        *doubt = happened < 0 ? WEIR_DOUBT_LOST : WEIR_SURE;
+        if (happened != 1)
+            return weir_fail(-code, "cannot link '%s/%s': %s", weir_dirs_root(dirs), name,
+                             weir_errno_text(code));
+    }
+    code = weir_sys->fsync(dir->fd);
+    if (!code)
+        return 0;
+    *doubt = WEIR_DOUBT_SYNC;
+    return weir_fail(EIO, "cannot sync the directory of '%s/%s': %s", weir_dirs_root(dirs), name,
+                     weir_errno_text(code));
+}
+
+int weir_tmp_publish(struct weir_tmp *tmp, struct weir_dirs *dirs, const char *name,
+                     enum weir_doubt *doubt)
+{
+    *doubt = WEIR_SURE;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        struct weir_dir *dir;
+        const char *base;
+        int code = weir_dirs_get(dirs, name, WEIR_DIRS_DURABLE, &dir, &base);
+        if (code)
+            return code;
+        code = link_once(tmp, dirs, dir, base, name, doubt);
+        bool again = code == -ENOENT && weir_dirs_dead(dirs, dir);
+        weir_dirs_put(dirs, dir);
+        struct weir_sys_stat st;
+        if (code == -ENOENT && weir_sys->stat(tmp->dir->fd, tmp->base, &st) == -ENOENT)
+            return weir_fail(ESTALE,
+                             "the temporary file of '%s' was collected: this writer was away for "
+                             "longer than the store's grace; write it again",
+                             name);
+        if (!again)
+            return code;
+    }
+    return weir_fail(EBUSY, "the directory of '%s/%s' keeps being removed", weir_dirs_root(dirs),
+                     name);
+}
+
+void weir_tmp_close(struct weir_tmp *tmp, struct weir_dirs *dirs)
+{
+    if (tmp->fd < 0)
+        return;
+    weir_sys->unlink(tmp->dir->fd, tmp->base, false);
+    weir_sys->close(tmp->fd);
+    weir_dirs_put(dirs, tmp->dir);
+    tmp->fd = -1;
+}
+
+static int write_all(int fd, const char *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = weir_sys->pwrite(fd, data + done, size - done, done);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return n ? (int)n : -EIO;
+        done += (size_t)n;
+    }
+    return weir_sys->fdatasync(fd);
+}
+
+int weir_publish(struct weir_dirs *dirs, const char *name, const void *data, size_t size,
+                 enum weir_doubt *doubt)
+{
+    struct weir_tmp tmp;
+    *doubt = WEIR_SURE;
+    int code = weir_tmp_open(&tmp, dirs);
+    if (code)
+        return code;
+    code = write_all(tmp.fd, data, size);
+    if (code)
+        weir_fail(-code, "cannot write '%s/%s': %s", weir_dirs_root(dirs), name,
+                  weir_errno_text(code));
+    else
+        code = weir_tmp_publish(&tmp, dirs, name, doubt);
+    weir_tmp_close(&tmp, dirs);
+    return code;
+}

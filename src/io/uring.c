@@ -1,0 +1,325 @@
+/* uring.c - the io_uring engine: one thread owns the ring, everybody else hands it requests.
+ *
+ * The thread starts with the first request. It sleeps in the kernel, in the same call that submits
+ * a batch and waits for completions; an eventfd read kept in flight wakes it for new requests.
+ * Buffers of the pool are registered as one region and files in a small table when the kernel and
+ * RLIMIT_MEMLOCK allow it; without either, everything still works.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <liburing.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "io/io.h"
+#include "util/err.h"
+#include "util/sys.h"
+#include "util/thread.h"
+
+enum { FILES_MAX = 64 };
+
+/* What a completion belongs to: a request, the sync linked behind it, or the eventfd. */
+enum { TAG_TRANSFER = 0, TAG_SYNC = 1, TAG_MASK = 3 };
+
+struct weir_uring {
+    struct io_uring ring;
+    struct weir_pool *pool;
+    unsigned depth;
+    unsigned in_flight;
+    bool waking; /* the eventfd read is in flight */
+    uint64_t wake_value;
+    int wake_fd;
+    char *arena; /* registered, or NULL */
+    size_t arena_bytes;
+    bool arena_tried, has_files;
+    bool slots[FILES_MAX];
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    struct weir_req *head, **tail;
+    struct weir_file *forget;
+    pthread_t thread;
+    bool started, ready, sleeping, stop;
+    int start_code;
+};
+
+int weir_uring_probe(void)
+{
+    struct io_uring ring;
+    int code = io_uring_queue_init(2, &ring, 0);
+    if (code == 0)
+        io_uring_queue_exit(&ring);
+    return code;
+}
+
+int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned depth)
+{
+    struct weir_uring *u = weir_alloc(sizeof *u);
+    if (!u)
+        return weir_fail_memory();
+    u->wake_fd = eventfd(0, EFD_CLOEXEC);
+    if (u->wake_fd < 0) {
+        int code = errno;
+        free(u);
+        return weir_fail(code, "cannot make an eventfd: %s", weir_errno_text(code));
+    }
+    u->pool = pool;
+    u->depth = depth;
+    u->tail = &u->head;
+    pthread_mutex_init(&u->lock, NULL);
+    pthread_cond_init(&u->changed, NULL);
+    *out = u;
+    return 0;
+}
+
+/* Two entries for each request (a write and the sync linked behind it) and one for the eventfd. */
+static int ring_init(struct weir_uring *u)
+{
+    unsigned entries = 2 * u->depth + 2;
+    int code = io_uring_queue_init(entries, &u->ring,
+                                   IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                                       IORING_SETUP_COOP_TASKRUN);
+    if (code == -EINVAL) /* before Linux 6.1 */
+        code = io_uring_queue_init(entries, &u->ring, 0);
+    if (!code)
+        u->has_files = io_uring_register_files_sparse(&u->ring, FILES_MAX) == 0;
+    return code;
+}
+
+static void register_arena(struct weir_uring *u)
+{
+    size_t size;
+    void *arena = weir_pool_arena(u->pool, &size);
+    if (u->arena_tried || !size)
+        return;
+    u->arena_tried = true;
+    struct iovec iov = {arena, size};
+    if (io_uring_register_buffers(&u->ring, &iov, 1) == 0) {
+        u->arena = arena;
+        u->arena_bytes = size;
+    }
+}
+
+static void register_file(struct weir_uring *u, struct weir_file *file)
+{
+    if (!u->has_files || file->registered || file->dfd < 0)
+        return;
+    for (int i = 0; i < FILES_MAX; i++) {
+        if (u->slots[i])
+            continue;
+        if (io_uring_register_files_update(&u->ring, (unsigned)i, &file->dfd, 1) == 1) {
+            u->slots[i] = true;
+            file->slot = i;
+            file->registered = true;
+        }
+        return;
+    }
+}
+
+static void prepare(struct weir_uring *u, struct weir_req *req)
+{
+    void *buf;
+    uint64_t off;
+    size_t size = weir_io_rest(req, &buf, &off);
+    register_arena(u);
+    register_file(u, req->io.file);
+    bool slot = req->io.direct && req->io.file->registered;
+    int fd = slot ? req->io.file->slot : weir_io_fd(req);
+    char *at = buf;
+    bool fixed = u->arena && at >= u->arena && at + size <= u->arena + u->arena_bytes;
+    bool sync = req->op == WEIR_OP_WRITE && req->sync;
+
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+    assert(sqe); /* the ring has room for depth requests */
+    if (req->op == WEIR_OP_READ && fixed)
+        io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)size, off, 0);
+    else if (req->op == WEIR_OP_READ)
+        io_uring_prep_read(sqe, fd, buf, (unsigned)size, off);
+    else if (fixed)
+        io_uring_prep_write_fixed(sqe, fd, buf, (unsigned)size, off, 0);
+    else
+        io_uring_prep_write(sqe, fd, buf, (unsigned)size, off);
+    if (slot)
+        sqe->flags |= IOSQE_FIXED_FILE;
+    if (sync)
+        sqe->flags |= IOSQE_IO_LINK;
+    io_uring_sqe_set_data64(sqe, (uintptr_t)req | TAG_TRANSFER);
+    req->io.pending = 1;
+    req->io.sync_answer = 0;
+    if (sync) {
+        sqe = io_uring_get_sqe(&u->ring);
+        assert(sqe);
+        io_uring_prep_fsync(sqe, req->io.file->fd, IORING_FSYNC_DATASYNC);
+        io_uring_sqe_set_data64(sqe, (uintptr_t)req | TAG_SYNC);
+        req->io.pending = 2;
+    }
+}
+
+/* A transfer's answer, or its linked sync's. When both are in, the request is finished or goes
+ * round again with what is left: a short write cancels the sync behind it. */
+static void answered(struct weir_uring *u, struct weir_req *req, bool sync, int answer)
+{
+    if (sync)
+        req->io.sync_answer = answer;
+    else
+        req->io.finished = weir_io_complete(req, answer);
+    if (--req->io.pending)
+        return;
+    if (!req->io.finished) {
+        prepare(u, req);
+        return;
+    }
+    if (!req->code && req->io.sync_answer < 0)
+        weir_req_fail(req, -req->io.sync_answer, "cannot sync '%s': %s", req->io.file->label,
+                      weir_errno_text(req->io.sync_answer));
+    u->in_flight--;
+    weir_req_done(req);
+}
+
+static void reap(struct weir_uring *u)
+{
+    struct io_uring_cqe *cqe;
+    while (io_uring_peek_cqe(&u->ring, &cqe) == 0) {
+        uint64_t data = io_uring_cqe_get_data64(cqe);
+        int answer = cqe->res;
+        io_uring_cqe_seen(&u->ring, cqe);
+        if (data == 0)
+            u->waking = false;
+        else
+            answered(u, (struct weir_req *)(uintptr_t)(data & ~(uint64_t)TAG_MASK),
+                     (data & TAG_MASK) == TAG_SYNC, answer);
+    }
+}
+
+/* Takes requests over from the queue, up to the depth. Returns false when the thread may end. */
+static bool take(struct weir_uring *u)
+{
+    pthread_mutex_lock(&u->lock);
+    if (u->forget) {
+        int none = -1;
+        io_uring_register_files_update(&u->ring, (unsigned)u->forget->slot, &none, 1);
+        u->slots[u->forget->slot] = false;
+        u->forget->registered = false;
+        u->forget = NULL;
+        pthread_cond_broadcast(&u->changed);
+    }
+    while (u->head && u->in_flight < u->depth) {
+        struct weir_req *req = u->head;
+        u->head = req->next;
+        if (!u->head)
+            u->tail = &u->head;
+        u->in_flight++;
+        prepare(u, req);
+    }
+    bool more = !u->stop || u->head || u->in_flight;
+    u->sleeping = true;
+    pthread_mutex_unlock(&u->lock);
+    return more;
+}
+
+static void arm_wake(struct weir_uring *u)
+{
+    if (u->waking)
+        return;
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+    assert(sqe);
+    io_uring_prep_read(sqe, u->wake_fd, &u->wake_value, sizeof u->wake_value, 0);
+    io_uring_sqe_set_data64(sqe, 0);
+    u->waking = true;
+}
+
+static void *drive(void *arg)
+{
+    struct weir_uring *u = arg;
+    int code = ring_init(u);
+    pthread_mutex_lock(&u->lock);
+    u->start_code = code;
+    u->ready = true;
+    pthread_cond_broadcast(&u->changed);
+    pthread_mutex_unlock(&u->lock);
+    if (code)
+        return NULL;
+    while (take(u)) {
+        arm_wake(u);
+        code = io_uring_submit_and_wait(&u->ring, 1);
+        assert(code >= 0 || code == -EINTR || code == -EAGAIN || code == -EBUSY);
+        pthread_mutex_lock(&u->lock);
+        u->sleeping = false;
+        pthread_mutex_unlock(&u->lock);
+        reap(u);
+    }
+    io_uring_queue_exit(&u->ring);
+    return NULL;
+}
+
+/* Called with the lock held. */
+static int start(struct weir_uring *u)
+{
+    if (u->started)
+        return u->start_code;
+    int code = weir_thread_start(&u->thread, "weir-uring", drive, u);
+    if (code)
+        return code;
+    u->started = true;
+    while (!u->ready)
+        pthread_cond_wait(&u->changed, &u->lock);
+    return u->start_code;
+}
+
+/* Called with the lock held. */
+static void wake(struct weir_uring *u)
+{
+    uint64_t one = 1;
+    if (!u->sleeping)
+        return;
+    u->sleeping = false;
+    ssize_t n = write(u->wake_fd, &one, sizeof one);
+    assert(n == sizeof one);
+}
+
+void weir_uring_submit(struct weir_uring *u, struct weir_req *req)
+{
+    req->next = NULL;
+    pthread_mutex_lock(&u->lock);
+    int code = start(u);
+    if (!code) {
+        *u->tail = req;
+        u->tail = &req->next;
+        wake(u);
+    }
+    pthread_mutex_unlock(&u->lock);
+    if (code) {
+        weir_req_fail(req, -code, "cannot start an io_uring: %s", weir_errno_text(code));
+        weir_req_done(req);
+    }
+}
+
+void weir_uring_forget(struct weir_uring *u, struct weir_file *file)
+{
+    pthread_mutex_lock(&u->lock);
+    while (u->forget)
+        pthread_cond_wait(&u->changed, &u->lock);
+    u->forget = file;
+    wake(u);
+    while (u->forget == file)
+        pthread_cond_wait(&u->changed, &u->lock);
+    pthread_mutex_unlock(&u->lock);
+}
+
+void weir_uring_close(struct weir_uring *u)
+{
+    if (!u)
+        return;
+    pthread_mutex_lock(&u->lock);
+    u->stop = true;
+    wake(u);
+    pthread_mutex_unlock(&u->lock);
+    if (u->started)
+        pthread_join(u->thread, NULL);
+    close(u->wake_fd);
+    pthread_mutex_destroy(&u->lock);
+    pthread_cond_destroy(&u->changed);
+    free(u);
+}

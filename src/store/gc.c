@@ -1,0 +1,245 @@
+/* gc.c - collecting what crashed and losing writers left: temporaries, and data without a seal.
+ *
+ * Data is debris when no seal names it and it is older than the store's grace, by the tier's own
+ * clock. Its writer may be asleep, not dead; so before the bytes go, the key is claimed by a void
+ * seal, which that writer can no longer replace (and on its own a writer refuses to seal after half
+ * the grace). Where another seal stands at the key, that one does the same. Voids are removed when
+ * they have outlived every request that could have been in flight.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+struct gc {
+    weir_store *store;
+    bool dry;
+    int64_t now_ns; /* the tier's */
+    uint64_t grace_ns, void_life_ns;
+    weir_gc_result result;
+};
+
+static int stat_name(weir_store *store, const char *name, struct weir_blob_stat *stat)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = name;
+    int code = weir_tier_call(store->tier, &req);
+    if (!code)
+        *stat = req.stat;
+    return code;
+}
+
+static bool is_old(const struct gc *gc, int64_t time_ns, uint64_t age_ns)
+{
+    return gc->now_ns >= time_ns && (uint64_t)(gc->now_ns - time_ns) >= age_ns;
+}
+
+/* ---- temporaries ---- */
+
+static int sweep(struct gc *gc)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_SWEEP);
+    req.off = gc->grace_ns;
+    req.dry = gc->dry;
+    int code = weir_tier_call(gc->store->tier, &req);
+    if (code)
+        return code;
+    gc->now_ns = req.stat.time_ns;
+    gc->result.temporaries = req.result;
+    gc->result.young += req.len;
+    return 0;
+}
+
+/* ---- data ---- */
+
+/* A live object whose plain name is gone gets it back; people may have moved it, or a crash came
+ * before it was made. */
+static void restore_alias(struct gc *gc, const char *key, const char *data_name)
+{
+    struct weir_blob_stat stat;
+    struct weir_req req;
+    if (gc->dry || stat_name(gc->store, key, &stat) != -ENOENT)
+        return;
+    weir_req_init(&req, WEIR_OP_ALIAS);
+    req.name = key;
+    req.name2 = data_name;
+    if (weir_tier_call(gc->store->tier, &req) == 0)
+        gc->result.links_restored++;
+}
+
+static int place_void(struct gc *gc, const char *key)
+{
+    struct weir_seal seal = {.kind = WEIR_SEAL_VOID,
+                             .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
+    char name[WEIR_NAME_BYTES_MAX];
+    struct weir_req req;
+    uint8_t *record;
+    size_t size;
+    int code = weir_sys->random(seal.nonce, sizeof seal.nonce);
+    if (code)
+        return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
+    code = weir_seal_encode(&seal, &record, &size);
+    if (code)
+        return code;
+    weir_key_name(name, WEIR_DIR_SEAL, key);
+    weir_req_init(&req, WEIR_OP_PUT);
+    req.name = name;
+    req.buf = record;
+    req.len = size;
+    code = weir_tier_call(gc->store->tier, &req);
+    free(record);
+    if (!code)
+        gc->result.voids_placed++;
+    return code;
+}
+
+/* Is the data of `nonce` the one that key's seal names? 1: live; 0: a seal or a void stands there
+ * that does not name it; -ENOENT: nothing stands there. A damaged seal protects everything. */
+static int is_live(struct gc *gc, const char *key, const uint8_t *nonce)
+{
+    struct weir_sealed found;
+    int code = weir_sealed_load(&found, gc->store, key);
+    if (code == -EBADMSG || code == -EPROTO)
+        return 1;
+    if (code)
+        return code;
+    code = found.seal.kind == WEIR_SEAL_OBJECT && !memcmp(found.seal.nonce, nonce, WEIR_NONCE_BYTES);
+    weir_sealed_free(&found);
+    return code;
+}
+
+/* Claims the key of debris. 0: its bytes may go; 1: it came to life meanwhile. */
+static int claim(struct gc *gc, const char *key, const uint8_t *nonce)
+{
+    int live = is_live(gc, key, nonce);
+    if (live == -ENOENT) {
+        int code = place_void(gc, key);
+        if (code && code != -EEXIST)
+            return code;
+        live = is_live(gc, key, nonce);
+    }
+    return live;
+}
+
+static int collect_data(struct gc *gc, const char *rest)
+{
+    char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
+    uint8_t nonce[WEIR_NONCE_BYTES];
+    struct weir_blob_stat stat;
+    if (!weir_key_of_data_name(key, nonce, rest))
+        return 0; /* not a name of ours: leave it alone */
+    snprintf(name, sizeof name, "%s%s", WEIR_DIR_DATA, rest);
+    int code = is_live(gc, key, nonce);
+    if (code == 1)
+        restore_alias(gc, key, name);
+    if (code && code != -ENOENT)
+        return code < 0 ? code : 0;
+    code = stat_name(gc->store, name, &stat);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    if (!is_old(gc, stat.time_ns, gc->grace_ns)) {
+        gc->result.young++;
+        return 0;
+    }
+    if (!gc->dry) {
+        struct weir_req req;
+        code = claim(gc, key, nonce);
+        if (code)
+            return code < 0 ? code : 0;
+        weir_req_init(&req, WEIR_OP_REMOVE);
+        req.name = name;
+        code = weir_tier_call(gc->store->tier, &req);
+        if (code)
+            return code == -ENOENT ? 0 : code;
+    }
+    gc->result.objects++;
+    gc->result.bytes += stat.size;
+    return 0;
+}
+
+/* ---- voids and what was learned ---- */
+
+static int collect_void(struct gc *gc, const char *rest)
+{
+    char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
+    struct weir_blob_stat stat;
+    struct weir_sealed found;
+    if (!weir_key_of_name(key, rest))
+        return 0;
+    snprintf(name, sizeof name, "%s%s", WEIR_DIR_SEAL, rest);
+    int code = stat_name(gc->store, name, &stat);
+    if (code || stat.size != WEIR_SEAL_VOID_BYTES)
+        return code == -ENOENT ? 0 : code;
+    code = weir_sealed_load(&found, gc->store, key);
+    if (code == -ENOENT || code == -EBADMSG)
+        return 0; /* gone, or damaged: verify names it */
+    if (code)
+        return code;
+    if (found.seal.kind == WEIR_SEAL_VOID && !gc->dry) {
+        code = weir_void_clear(gc->store, key, &found, gc->now_ns, gc->void_life_ns);
+        if (!code)
+            gc->result.voids_removed++;
+        if (code == -EAGAIN)
+            code = 0;
+    }
+    weir_sealed_free(&found);
+    return code;
+}
+
+/* What was learned of a file that is gone. */
+static int collect_learned(struct gc *gc, const char *rest)
+{
+    char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
+    struct weir_blob_stat stat;
+    if (!weir_key_of_name(key, rest) || gc->dry || stat_name(gc->store, key, &stat) != -ENOENT)
+        return 0;
+    struct weir_req req;
+    snprintf(name, sizeof name, "%s%s", WEIR_DIR_LEARN, rest);
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = name;
+    int code = weir_tier_call(gc->store->tier, &req);
+    return code == -ENOENT ? 0 : code;
+}
+
+static int each(struct gc *gc, const char *dir, int (*fn)(struct gc *, const char *))
+{
+    struct weir_walk *walk;
+    const char *name;
+    int code = weir_walk_open(&walk, gc->store, dir, NULL);
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1)
+        if ((code = fn(gc, name)))
+            break;
+    weir_walk_close(walk);
+    return code;
+}
+
+int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
+{
+    bool now = flags & WEIR_GC_NOW;
+    struct gc gc = {
+        .store = store,
+        .dry = flags & WEIR_GC_DRY_RUN,
+        .grace_ns = now ? 0 : store->grace_ns,
+        .void_life_ns = now ? 0 : WEIR_VOID_LIFE_S * 1000000000ull,
+    };
+    int code = weir_store_check_writable(store);
+    if (!code)
+        code = sweep(&gc);
+    if (!code)
+        code = each(&gc, WEIR_DIR_DATA, collect_data);
+    if (!code)
+        code = each(&gc, WEIR_DIR_SEAL, collect_void);
+    if (!code)
+        code = each(&gc, WEIR_DIR_LEARN, collect_learned);
+    if (result)
+        *result = gc.result;
+    return code;
+}

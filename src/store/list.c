@@ -1,0 +1,288 @@
+/* list.c - what there is, for people and for tools: the union of the seals and of the plain files,
+ * directory by directory, each sorted. One level of the tree is held for each level of depth.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+enum { LEVELS_MAX = WEIR_KEY_BYTES_MAX / 2 + 1 };
+
+struct item {
+    char *name;
+    bool is_dir;
+    weir_kind kind;
+};
+
+struct level {
+    char *dir; /* "" or "a/b/" */
+    struct item *items;
+    size_t count, room, next;
+};
+
+struct weir_list {
+    weir_store *store;
+    uint32_t flags;
+    struct level levels[LEVELS_MAX];
+    unsigned depth;
+    bool single; /* the prefix is an object, too: it comes first */
+    weir_kind single_kind;
+    char prefix[WEIR_KEY_BYTES_MAX + 2];
+    char key[2 * WEIR_NAME_BYTES_MAX];
+    weir_entry entry;
+};
+
+static void level_free(struct level *level)
+{
+    for (size_t i = 0; i < level->count; i++)
+        free(level->items[i].name);
+    free(level->items);
+    free(level->dir);
+    *level = (struct level){0};
+}
+
+static int level_add(struct level *level, const char *name, bool is_dir, weir_kind kind)
+{
+    if (level->count == level->room) {
+        size_t room = level->room ? 2 * level->room : 64;
+        struct item *items = weir_realloc(level->items, room * sizeof *items);
+        if (!items)
+            return weir_fail_memory();
+        level->items = items;
+        level->room = room;
+    }
+    char *copy = weir_strdup(name);
+    if (!copy)
+        return weir_fail_memory();
+    level->items[level->count++] = (struct item){copy, is_dir, kind};
+    return 0;
+}
+
+/* 1 if key has an object's seal, 0 if it has none (or a void), -errno. Damaged ones count: they
+ * are listed, with their error. */
+static int has_seal(weir_store *store, const char *key)
+{
+    char name[WEIR_NAME_BYTES_MAX];
+    struct weir_req req;
+    weir_key_name(name, WEIR_DIR_SEAL, key);
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = name;
+    int code = weir_tier_call(store->tier, &req);
+    if (code == -ENOENT)
+        return 0;
+    return code ? code : req.stat.size != WEIR_SEAL_VOID_BYTES;
+}
+
+/* Adds one entry of a LIST page, if it is a key: seals end in '~'. */
+static int add_found(weir_list *list, struct level *level, char type, const char *found, bool seals)
+{
+    char name[WEIR_NAME_BYTES_MAX];
+    snprintf(name, sizeof name, "%s", found);
+    if (type == 'f' && seals) {
+        size_t size = strlen(name);
+        if (size < 2 || name[size - 1] != '~')
+            return 0;
+        name[size - 1] = 0;
+    }
+    snprintf(list->key, sizeof list->key, "%s%s", level->dir, name);
+    if (weir_key_check(list->key))
+        return 0;
+    if (type == 'f' && seals) {
+        int code = has_seal(list->store, list->key);
+        if (code <= 0)
+            return code;
+    }
+    return level_add(level, name, type == 'd', seals ? WEIR_KIND_SEALED : WEIR_KIND_FOREIGN);
+}
+
+static int read_dir(weir_list *list, struct level *level, const char *top)
+{
+    char page[8192], name[2 * WEIR_NAME_BYTES_MAX];
+    struct weir_req req;
+    struct weir_handle *cursor = NULL;
+    int code;
+    snprintf(name, sizeof name, "%s%s", top, level->dir);
+    do {
+        weir_req_init(&req, WEIR_OP_LIST);
+        req.name = name;
+        req.handle = cursor;
+        req.buf = page;
+        req.len = sizeof page;
+        code = weir_tier_call(list->store->tier, &req);
+        cursor = req.handle;
+        const char *at = page;
+        for (uint64_t i = 0; !code && i < req.result; i++, at += strlen(at) + 1)
+            code = add_found(list, level, at[0], at + 1, *top != 0);
+    } while (!code && req.result);
+    weir_handle_close(cursor);
+    return code == -ENOENT ? 0 : code;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    if (!order)
+        order = x->is_dir - y->is_dir;
+    return order ? order : (int)x->kind - (int)y->kind; /* sealed before foreign */
+}
+
+/* Sorts, and drops what was found twice: a sealed object's plain name is not a foreign file. */
+static void tidy(struct level *level)
+{
+    size_t kept = 0;
+    if (level->count)
+        qsort(level->items, level->count, sizeof *level->items, by_name);
+    for (size_t i = 0; i < level->count; i++) {
+        struct item *last = kept ? &level->items[kept - 1] : NULL;
+        if (last && last->is_dir == level->items[i].is_dir &&
+            !strcmp(last->name, level->items[i].name))
+            free(level->items[i].name);
+        else
+            level->items[kept++] = level->items[i];
+    }
+    level->count = kept;
+}
+
+static int enter(weir_list *list, const char *dir)
+{
+    struct level *level = &list->levels[list->depth];
+    *level = (struct level){.dir = weir_strdup(dir)};
+    if (!level->dir)
+        return weir_fail_memory();
+    int code = read_dir(list, level, WEIR_DIR_SEAL);
+    if (!code)
+        code = read_dir(list, level, "");
+    if (code) {
+        level_free(level);
+        return code;
+    }
+    tidy(level);
+    list->depth++;
+    return 0;
+}
+
+static int find_single(weir_list *list)
+{
+    struct weir_req req;
+    int code = has_seal(list->store, list->prefix);
+    if (code < 0)
+        return code;
+    list->single = code;
+    list->single_kind = WEIR_KIND_SEALED;
+    if (code)
+        return 0;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = list->prefix;
+    code = weir_tier_call(list->store->tier, &req);
+    list->single = !code;
+    list->single_kind = WEIR_KIND_FOREIGN;
+    return code == -ENOENT || code == -ELOOP ? 0 : code;
+}
+
+int weir_list_open(weir_list **out, weir_store *store, const char *prefix, uint32_t flags)
+{
+    char dir[WEIR_KEY_BYTES_MAX + 3] = "";
+    int code = weir_store_check(store);
+    if (!code)
+        code = weir_prefix_check(prefix);
+    if (code)
+        return code;
+    weir_list *list = weir_alloc(sizeof *list);
+    if (!list)
+        return weir_fail_memory();
+    list->store = store;
+    list->flags = flags;
+    size_t size = strlen(prefix);
+    bool slash = size && prefix[size - 1] == '/';
+    snprintf(list->prefix, sizeof list->prefix, "%.*s", (int)(size - slash), prefix);
+    if (size)
+        snprintf(dir, sizeof dir, "%s/", list->prefix);
+    if (size && !slash)
+        code = find_single(list);
+    if (!code)
+        code = enter(list, dir);
+    if (!code && size && !list->single && !list->levels[0].count)
+        code = weir_fail(ENOENT, "there is no object and no directory '%s' in '%s'", prefix,
+                         store->url);
+    if (code)
+        weir_list_close(list);
+    else
+        *out = list;
+    return code;
+}
+
+static void detail(weir_list *list, weir_entry *entry)
+{
+    if (entry->kind == WEIR_KIND_SEALED) {
+        struct weir_sealed found;
+        entry->error = weir_sealed_load(&found, list->store, entry->key);
+        if (entry->error)
+            return;
+        entry->size_bytes = found.seal.size;
+        entry->time_ns = found.seal.time_ns;
+        weir_sealed_free(&found);
+        return;
+    }
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = entry->key;
+    entry->error = weir_tier_call(list->store->tier, &req);
+    entry->size_bytes = req.stat.size;
+    entry->time_ns = (uint64_t)req.stat.time_ns;
+}
+
+static int give(weir_list *list, const weir_entry **entry, bool is_dir, weir_kind kind)
+{
+    list->entry = (weir_entry){.key = list->key, .kind = kind, .is_dir = is_dir};
+    if (!is_dir && list->flags & WEIR_LIST_DETAIL)
+        detail(list, &list->entry);
+    *entry = &list->entry;
+    return 1;
+}
+
+int weir_list_next(weir_list *list, const weir_entry **entry)
+{
+    int code = weir_store_check(list->store);
+    if (code)
+        return code;
+    if (list->single) {
+        list->single = false;
+        snprintf(list->key, sizeof list->key, "%s", list->prefix);
+        return give(list, entry, false, list->single_kind);
+    }
+    while (list->depth) {
+        struct level *level = &list->levels[list->depth - 1];
+        if (level->next == level->count) {
+            level_free(level);
+            list->depth--;
+            continue;
+        }
+        const struct item *item = &level->items[level->next++];
+        snprintf(list->key, sizeof list->key, "%s%s%s", level->dir, item->name,
+                 item->is_dir ? "/" : "");
+        if (!item->is_dir || !(list->flags & WEIR_LIST_RECURSIVE))
+            return give(list, entry, item->is_dir, item->kind);
+        char dir[2 * WEIR_NAME_BYTES_MAX];
+        memcpy(dir, list->key, sizeof dir);
+        if (list->depth == LEVELS_MAX)
+            continue; /* no key is that deep */
+        code = enter(list, dir);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+void weir_list_close(weir_list *list)
+{
+    if (!list)
+        return;
+    while (list->depth)
+        level_free(&list->levels[--list->depth]);
+    free(list);
+}

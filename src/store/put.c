@@ -1,0 +1,575 @@
+/* put.c - the one put path: a stream of bytes becomes a sealed object.
+ *
+ *   bytes -> pool buffers (or the caller's own memory) -> block sums -> WRITEs in flight
+ *         -> the last WRITE syncs -> COMMIT under a name only this writer owns
+ *         -> PUT of the seal: the object exists -> a plain name for people
+ *
+ * A handle belongs to one thread. Completions only give buffers back and queue the request.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+enum {
+    IN_PLACE_BYTES_MIN = 16 << 20, /* below this, copying costs less than waiting at the end */
+    SUMS_ROOM_MIN = 64,
+};
+
+struct weir_put {
+    weir_store *store;
+    struct weir_pool *pool;
+    char *key;
+    char data_name[WEIR_NAME_BYTES_MAX];
+    uint8_t nonce[WEIR_NONCE_BYTES];
+    uint32_t flags, block_bytes;
+    uint64_t size_hint;
+    void *meta;
+    size_t meta_size;
+    uint64_t started_ns; /* boot-time clock */
+
+    char *buf; /* being filled, or NULL */
+    size_t fill;
+    uint64_t offset; /* bytes handed to the tier */
+    uint8_t *sums;
+    uint64_t blocks, sums_room;
+
+    struct weir_handle *sink;
+    struct weir_queue done;
+    struct weir_req *reqs, *idle;
+    unsigned in_flight;
+    bool committed, has_data; /* data stands under data_name */
+    int code; /* the first failure: nothing works after it */
+    char text[WEIR_TEXT_MAX];
+};
+
+void weir_put_options_init(weir_put_options *opts)
+{
+    *opts = (weir_put_options){.struct_size = sizeof *opts, .block_bytes = WEIR_BLOCK_BYTES_MAX};
+}
+
+static int put_options_read(weir_put_options *out, const weir_put_options *given)
+{
+    weir_put_options_init(out);
+    if (given) {
+        if (given->struct_size < sizeof(size_t) + sizeof(uint32_t) || given->struct_size > 4096)
+            return weir_fail(EINVAL, "weir_put_options: call weir_put_options_init() first");
+        size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
+        memcpy(out, given, size);
+    }
+    if (!out->block_bytes)
+        out->block_bytes = WEIR_BLOCK_BYTES_MAX;
+    if (out->block_bytes < WEIR_BLOCK_BYTES_MIN || out->block_bytes > WEIR_BLOCK_BYTES_MAX ||
+        out->block_bytes & (out->block_bytes - 1))
+        return weir_fail(EINVAL, "a block size of %u: it is a power of two, 4 KiB to 1 MiB",
+                         out->block_bytes);
+    if (out->meta_bytes > WEIR_META_BYTES_MAX)
+        return weir_fail(E2BIG, "%zu bytes of metadata: the limit is %d", out->meta_bytes,
+                         WEIR_META_BYTES_MAX);
+    if (out->size_bytes > WEIR_OBJECT_BYTES_MAX)
+        return weir_fail(EFBIG, "an object of %llu bytes: the limit is 4 TiB",
+                         (unsigned long long)out->size_bytes);
+    return 0;
+}
+
+/* Remembers the first failure and returns it. */
+static int put_failed(weir_put *put, int code)
+{
+    if (!put->code) {
+        put->code = code;
+        memcpy(put->text, weir_fail_last(), sizeof put->text);
+    }
+    return weir_fail_text(put->code, put->text);
+}
+
+/* 0 if the key is free, or why it is not. Clears a void that has stood long enough. */
+static int key_free(weir_store *store, const char *key)
+{
+    struct weir_sealed found;
+    int code = weir_sealed_load(&found, store, key);
+    if (code == -ENOENT)
+        return 0;
+    if (code)
+        return code;
+    if (found.seal.kind == WEIR_SEAL_VOID) {
+        int64_t now_ns;
+        code = weir_store_now(store, &now_ns);
+        if (!code)
+            code = weir_void_clear(store, key, &found, now_ns, WEIR_VOID_LIFE_S * 1000000000ull);
+    } else {
+        code = weir_fail(EEXIST, "'%s' exists already (objects are immutable: remove it first)",
+                         key);
+    }
+    weir_sealed_free(&found);
+    return code;
+}
+
+static int put_allocate(weir_put *put, const char *key, const weir_put_options *opts)
+{
+    unsigned depth = put->store->depth;
+    put->key = weir_strdup(key);
+    put->reqs = weir_alloc(depth * sizeof *put->reqs);
+    put->meta = weir_alloc(opts->meta_bytes);
+    if (!put->key || !put->reqs || !put->meta)
+        return weir_fail_memory();
+    if (opts->meta_bytes)
+        memcpy(put->meta, opts->meta, opts->meta_bytes);
+    put->meta_size = opts->meta_bytes;
+    for (unsigned i = 0; i < depth; i++) {
+        put->reqs[i].next = put->idle;
+        put->idle = &put->reqs[i];
+    }
+    int code = weir_sys->random(put->nonce, sizeof put->nonce);
+    if (code)
+        return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
+    if (put->flags & WEIR_PUT_OWN_NAME)
+        strcpy(put->data_name, key);
+    else
+        weir_key_data_name(put->data_name, key, put->nonce);
+    return 0;
+}
+
+static void put_free(weir_put *put)
+{
+    weir_queue_destroy(&put->done);
+    free(put->key);
+    free(put->reqs);
+    free(put->meta);
+    free(put->sums);
+    free(put);
+}
+
+int weir_put_open(weir_put **out, weir_store *store, const char *key, const weir_put_options *opts)
+{
+    weir_put_options given;
+    int code = weir_store_check_writable(store);
+    if (!code)
+        code = weir_key_check(key);
+    if (!code)
+        code = put_options_read(&given, opts);
+    if (!code)
+        code = key_free(store, key);
+    if (code)
+        return code;
+    weir_put *put = weir_alloc(sizeof *put);
+    if (!put)
+        return weir_fail_memory();
+    put->store = store;
+    put->pool = weir_io_pool(store->io);
+    put->flags = given.flags;
+    put->block_bytes = given.block_bytes;
+    put->size_hint = given.size_bytes;
+    put->started_ns = weir_sys->now_ns(WEIR_CLOCK_BOOT);
+    weir_queue_init(&put->done);
+    code = put_allocate(put, key, &given);
+    if (!code)
+        code = weir_pool_reserve(put->pool);
+    if (code)
+        put_free(put);
+    else
+        *out = put;
+    return code;
+}
+
+/* ---- the stream ---- */
+
+static void write_done(struct weir_req *req, void *arg)
+{
+    weir_put *put = arg;
+    if (req->tag)
+        weir_pool_put(put->pool, req->owner);
+    weir_queue_put(&put->done, req);
+}
+
+/* Waits for one write and takes note of its failure. */
+static void collect(weir_put *put)
+{
+    struct weir_req *req = weir_queue_get(&put->done);
+    put->in_flight--;
+    if (req->code) {
+        weir_fail_text(req->code, req->text);
+        put_failed(put, req->code);
+    }
+    req->next = put->idle;
+    put->idle = req;
+}
+
+static void drain(weir_put *put)
+{
+    while (put->in_flight)
+        collect(put);
+}
+
+static int sum_blocks(weir_put *put, const char *data, size_t size)
+{
+    uint64_t more = weir_seal_blocks(size, put->block_bytes);
+    if (put->blocks + more > put->sums_room) {
+        uint64_t room = put->sums_room ? 2 * put->sums_room : SUMS_ROOM_MIN;
+        while (room < put->blocks + more)
+            room *= 2;
+        uint8_t *sums = weir_realloc(put->sums, room * WEIR_SUM_BYTES);
+        if (!sums)
+            return weir_fail_memory();
+        put->sums = sums;
+        put->sums_room = room;
+    }
+    for (size_t at = 0; at < size; at += put->block_bytes) {
+        size_t n = size - at < put->block_bytes ? size - at : put->block_bytes;
+        weir_sum(put->sums + put->blocks++ * WEIR_SUM_BYTES, data + at, n);
+    }
+    return 0;
+}
+
+static int create_sink(weir_put *put, bool small)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_CREATE);
+    req.name = put->data_name;
+    req.off = put->size_hint;
+    req.small = small;
+    int code = weir_tier_call(put->store->tier, &req);
+    if (!code)
+        put->sink = req.handle;
+    return code;
+}
+
+/* Hands one piece (whole blocks, but for the last) to the tier. The piece is a pool buffer, which
+ * the completion gives back, or the caller's memory. */
+static int send_piece(weir_put *put, char *data, size_t size, bool pooled, bool last)
+{
+    int code = 0;
+    if (put->offset + size > WEIR_OBJECT_BYTES_MAX)
+        code = weir_fail(EFBIG, "'%s' is larger than 4 TiB, the limit of an object", put->key);
+    if (!code)
+        code = sum_blocks(put, data, size);
+    if (!code && !put->sink)
+        code = create_sink(put, last && !put->offset && size < WEIR_BUFFER_BYTES);
+    while (!code && (!put->idle || (last && put->in_flight))) {
+        collect(put);
+        code = put->code;
+    }
+    if (code) {
+        if (pooled)
+            weir_pool_put(put->pool, data);
+        return put_failed(put, code);
+    }
+    struct weir_req *req = put->idle;
+    put->idle = req->next;
+    put->in_flight++;
+    weir_req_init(req, WEIR_OP_WRITE);
+    req->handle = put->sink;
+    req->buf = data;
+    req->len = size;
+    req->off = put->offset;
+    req->sync = last;
+    req->blocking = last; /* there is nothing else to do than to wait */
+    req->owner = data;
+    req->tag = pooled;
+    put->offset += size;
+    weir_req_push(req, write_done, put);
+    weir_tier_submit(put->store->tier, req);
+    return 0;
+}
+
+static int send_buffer(weir_put *put, bool last)
+{
+    char *buf = put->buf;
+    size_t fill = put->fill;
+    put->buf = NULL;
+    put->fill = 0;
+    return send_piece(put, buf, fill, true, last);
+}
+
+int weir_put_buffer(weir_put *put, void **buf, size_t *cap)
+{
+    int code = weir_store_check(put->store);
+    if (code)
+        return code;
+    assert(!put->committed);
+    if (put->code)
+        return put_failed(put, put->code);
+    /* A full buffer is sent only when more comes: the last one carries the sync. */
+    if (put->buf && put->fill == WEIR_BUFFER_BYTES && (code = send_buffer(put, false)))
+        return code;
+    if (!put->buf) {
+        void *fresh;
+        code = weir_pool_get(put->pool, &fresh);
+        if (code)
+            return put_failed(put, code);
+        put->buf = fresh;
+    }
+    *buf = put->buf + put->fill;
+    *cap = WEIR_BUFFER_BYTES - put->fill;
+    return 0;
+}
+
+int weir_put_advance(weir_put *put, size_t size)
+{
+    assert(put->buf && size <= WEIR_BUFFER_BYTES - put->fill);
+    put->fill += size;
+    return 0;
+}
+
+/* Large aligned pieces of the caller's memory are written from where they are. */
+static int write_in_place(weir_put *put, const char **data, size_t *size)
+{
+    int code = 0;
+    if (put->buf && put->fill == WEIR_BUFFER_BYTES)
+        code = send_buffer(put, false);
+    if (!code && put->buf)
+        return 0; /* a partial buffer: not at a boundary */
+    while (!code && *size >= WEIR_BUFFER_BYTES) {
+        code = send_piece(put, (char *)*data, WEIR_BUFFER_BYTES, false, false);
+        *data += WEIR_BUFFER_BYTES;
+        *size -= WEIR_BUFFER_BYTES;
+    }
+    drain(put); /* the memory is the caller's again */
+    return put->code ? put_failed(put, put->code) : code;
+}
+
+int weir_put_write(weir_put *put, const void *data, size_t size)
+{
+    const char *at = data;
+    int code = weir_store_check(put->store);
+    if (code)
+        return code;
+    assert(!put->committed);
+    if (!put->code && size >= IN_PLACE_BYTES_MIN && (uintptr_t)data % WEIR_IO_ALIGN == 0)
+        code = write_in_place(put, &at, &size);
+    while (!code && size) {
+        void *buf;
+        size_t cap;
+        code = weir_put_buffer(put, &buf, &cap);
+        if (code)
+            break;
+        size_t n = size < cap ? size : cap;
+        memcpy(buf, at, n);
+        weir_put_advance(put, n);
+        at += n;
+        size -= n;
+    }
+    return code;
+}
+
+/* ---- the commit ---- */
+
+static void remove_data(weir_put *put)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = put->data_name;
+    weir_tier_call(put->store->tier, &req);
+    put->has_data = false;
+}
+
+static int finish_data(weir_put *put)
+{
+    int code = put->code ? put_failed(put, put->code) : 0;
+    if (!code && put->buf)
+        code = send_buffer(put, true);
+    drain(put);
+    if (!code && put->code)
+        code = put_failed(put, put->code);
+    if (!code && !put->sink)
+        code = create_sink(put, true);
+    if (code)
+        return code;
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_COMMIT);
+    req.handle = put->sink;
+    req.off = put->offset;
+    code = weir_tier_call(put->store->tier, &req);
+    put->has_data = !code || req.doubt != WEIR_SURE;
+    return code;
+}
+
+static int make_seal(weir_put *put, uint8_t **record, size_t *size)
+{
+    struct weir_seal seal = {
+        .kind = WEIR_SEAL_OBJECT,
+        .algorithm = WEIR_ALGORITHM_XXH3_128,
+        .block_bytes = put->block_bytes,
+        .size = put->offset,
+        .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL),
+        .data_name = put->data_name,
+        .data_name_size = strlen(put->data_name),
+        .meta = put->meta,
+        .meta_size = put->meta_size,
+        .sums = put->sums,
+        .blocks = put->blocks,
+    };
+    memcpy(seal.nonce, put->nonce, sizeof seal.nonce);
+    return weir_seal_encode(&seal, record, size);
+}
+
+/* Whose seal is there? 0: ours; -EEXIST, -EAGAIN: not ours; -ENOENT: none; else: cannot tell. */
+static int whose_seal(weir_put *put)
+{
+    struct weir_sealed found;
+    int code = weir_sealed_load(&found, put->store, put->key);
+    if (code)
+        return code;
+    if (memcmp(found.seal.nonce, put->nonce, sizeof put->nonce))
+        code = found.seal.kind == WEIR_SEAL_VOID
+                   ? weir_fail(EAGAIN, "'%s' was just claimed by gc: try again in %d seconds",
+                               put->key, WEIR_VOID_LIFE_S)
+                   : weir_fail(EEXIST, "'%s' exists already: another writer was faster", put->key);
+    weir_sealed_free(&found);
+    return code;
+}
+
+/* A file somebody else put there has the name already; a sealed object's plain name may, too. */
+static int plain_free(weir_put *put)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = put->key;
+    int code = weir_tier_call(put->store->tier, &req);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    code = whose_seal(put);
+    if (code == -EEXIST || code == -EAGAIN)
+        return code;
+    return weir_fail(EEXIST, "'%s' exists already, as a plain file that Weir did not write",
+                     put->key);
+}
+
+static int unknown(weir_put *put)
+{
+    weir_fail_in(0, "the outcome of writing '%s' is unknown", put->key);
+    return -WEIR_EUNKNOWN;
+}
+
+/* Puts the seal, and settles what a lost answer leaves open. */
+static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t size)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_PUT);
+    req.name = name;
+    req.buf = record;
+    req.len = size;
+    int code = weir_tier_call(put->store->tier, &req);
+    if (!code)
+        return 0;
+    if (req.doubt == WEIR_DOUBT_SYNC)
+        return unknown(put);
+    if (code != -EEXIST && req.doubt == WEIR_SURE)
+        return code;
+    int whose = whose_seal(put);
+    if (whose == 0 || whose == -EEXIST || whose == -EAGAIN)
+        return whose;
+    weir_fail_text(code, req.text);
+    return unknown(put);
+}
+
+static uint64_t age_ns(const weir_put *put)
+{
+    return weir_sys->now_ns(WEIR_CLOCK_BOOT) - put->started_ns;
+}
+
+static int too_old(weir_put *put)
+{
+    return weir_fail(ESTALE,
+                     "writing '%s' took longer than half the store's grace (%llu s), so gc may have "
+                     "taken this writer for dead: write it again",
+                     put->key, (unsigned long long)(put->store->grace_ns / 1000000000));
+}
+
+/* The seal is there, but this writer slept past the whole grace on its way: if gc took the data
+ * meanwhile, the seal stands for nothing and goes. Nobody was told of it. */
+static int recheck(weir_put *put, const char *name, uint8_t *record, size_t size)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = put->data_name;
+    int code = weir_tier_call(put->store->tier, &req);
+    if (code != -ENOENT)
+        return code ? unknown(put) : 0;
+    weir_req_init(&req, WEIR_OP_REMOVE_IF);
+    req.name = name;
+    req.buf = record;
+    req.len = size;
+    weir_tier_call(put->store->tier, &req);
+    put->has_data = false;
+    return too_old(put);
+}
+
+/* A plain name beside the data, for people. That it cannot be made is no failure; that the object
+ * was removed meanwhile means the name must go again. */
+static void make_alias(weir_put *put)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_ALIAS);
+    req.name = put->key;
+    req.name2 = put->data_name;
+    if (weir_tier_call(put->store->tier, &req) || whose_seal(put) == 0)
+        return;
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = put->key;
+    req.handle = put->sink;
+    weir_tier_call(put->store->tier, &req);
+}
+
+static int seal_it(weir_put *put)
+{
+    char name[WEIR_NAME_BYTES_MAX];
+    uint8_t *record;
+    size_t size;
+    bool own = put->flags & WEIR_PUT_OWN_NAME;
+    int code = own ? 0 : plain_free(put);
+    if (!code)
+        code = make_seal(put, &record, &size);
+    if (code)
+        return code;
+    weir_key_name(name, WEIR_DIR_SEAL, put->key);
+    code = age_ns(put) > put->store->grace_ns / 2 ? too_old(put) : put_seal(put, name, record, size);
+    if (!code && age_ns(put) > put->store->grace_ns / 2)
+        code = recheck(put, name, record, size);
+    free(record);
+    if (!code && !own)
+        make_alias(put);
+    return code;
+}
+
+int weir_put_commit(weir_put *put, weir_put_result *result)
+{
+    int code = weir_store_check(put->store);
+    if (code)
+        return code;
+    assert(!put->committed);
+    code = finish_data(put);
+    if (!code)
+        code = seal_it(put);
+    if (code) {
+        /* The text of the failure outlives the cleaning up. While the outcome is unknown, the data
+         * stays: gc will know. */
+        put->code = 0;
+        put_failed(put, code);
+        if (put->has_data && code != -WEIR_EUNKNOWN)
+            remove_data(put);
+        put->has_data = false;
+        return put_failed(put, code);
+    }
+    put->committed = true;
+    if (result)
+        *result = (weir_put_result){put->offset, put->store->tier->level};
+    return 0;
+}
+
+void weir_put_close(weir_put *put)
+{
+    if (!put)
+        return;
+    if (weir_store_check(put->store))
+        return; /* the parent's, after fork() */
+    drain(put);
+    if (put->buf)
+        weir_pool_put(put->pool, put->buf);
+    weir_handle_close(put->sink);
+    weir_pool_release(put->pool);
+    put_free(put);
+}

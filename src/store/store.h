@@ -1,0 +1,77 @@
+/* store.h - what the files of this layer share: the store, the records, the seals. */
+#ifndef WEIR_STORE_STORE_H
+#define WEIR_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/io.h"
+#include "store/seal.h"
+#include "tier/tier.h"
+#include "weir.h"
+
+enum { WEIR_VOID_LIFE_S = 60 }; /* how long a void stays: longer than any request in flight */
+
+struct weir_store {
+    struct weir_io *io;
+    struct weir_tier *tier; /* home */
+    char *url;
+    char uuid[40]; /* "" for a directory that is not a store: it can be read only */
+    uint64_t grace_ns;
+    unsigned depth;
+    unsigned generation; /* of fork() */
+};
+
+/* 0, or -ECHILD in a forked child. */
+int weir_store_check(const weir_store *store);
+/* The same, and -EROFS where nothing may be written. */
+int weir_store_check_writable(const weir_store *store);
+
+/* A seal and the record it points into. */
+struct weir_sealed {
+    struct weir_seal seal;
+    uint8_t *record;
+    size_t record_size;
+    int64_t time_ns; /* the record's, by the tier's clock */
+};
+/* -ENOENT if there is none (without a text worth showing), -EBADMSG, … */
+int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key);
+void weir_sealed_free(struct weir_sealed *sealed);
+
+/* What the tier's clock says now. */
+int weir_store_now(weir_store *store, int64_t *time_ns);
+/* Removes the void that stands at key if it has stood for life_ns; -EAGAIN if it has not. */
+int weir_void_clear(weir_store *store, const char *key, const struct weir_sealed *found,
+                    int64_t now_ns, uint64_t life_ns);
+
+/* Reads and checks [off, off + size) of an open object; buf NULL: checks only. */
+int weir_object_scan(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got);
+
+/* ---- foreign objects: what was learned of them ---- */
+
+struct weir_learned {
+    uint8_t *sums;  /* of every block, or NULL */
+    uint8_t *known; /* one byte for each block; NULL: all are */
+    uint64_t blocks, missing;
+    struct weir_sealed old; /* the record they came from */
+    bool has_old;
+};
+int weir_learned_load(struct weir_learned *out, weir_store *store, const char *key, uint64_t size,
+                      int64_t time_ns, uint32_t block_bytes);
+/* Keeps what was learned if it is complete and new; a store that cannot be written to keeps none. */
+void weir_learned_keep(struct weir_learned *learned, weir_store *store, const char *key,
+                       uint64_t size, int64_t time_ns, uint32_t block_bytes);
+void weir_learned_free(struct weir_learned *learned);
+
+/* ---- walking names ---- */
+
+struct weir_walk;
+/* Visits every file below dir (".weir/data/", "" …), in no order. `skip` names a directory at the
+ * top that is left out, or is NULL. */
+int weir_walk_open(struct weir_walk **out, weir_store *store, const char *dir, const char *skip);
+/* 1 and the name relative to dir (borrowed until the next call), 0 at the end, -errno. */
+int weir_walk_next(struct weir_walk *walk, const char **name);
+void weir_walk_close(struct weir_walk *walk);
+
+#endif

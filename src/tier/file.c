@@ -1,0 +1,699 @@
+/* file.c - the file tier: any directory of any mounted file system. A name is a file; the engine's
+ * own files are below .weir. Transfers go through the io engine, everything else is a task of a few
+ * system calls. No symbolic link is followed below the root.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "io/dirs.h"
+#include "io/io.h"
+#include "io/publish.h"
+#include "tier/tier.h"
+#include "util/err.h"
+#include "util/key.h"
+#include "util/sys.h"
+
+enum {
+    TRIES_MAX = 8,                 /* a directory removed under us is looked up again */
+    DIRECT_BYTES_MIN = 131072,     /* smaller files are not worth a second descriptor */
+    ALLOCATE_BYTES_MIN = 64 << 20, /* streams of unknown length are preallocated in such steps, */
+    ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this */
+    DENTS_BYTES = 32768,
+};
+
+#define LOCK_NAME ".weir/lock"
+
+struct file_tier {
+    struct weir_tier tier;
+    struct weir_io *io;
+    struct weir_dirs *dirs;
+};
+
+/* An open file, to read; or the beginning of a sink. */
+struct file_blob {
+    struct weir_handle handle;
+    struct file_tier *tier;
+    struct weir_file file;
+};
+
+struct file_sink {
+    struct file_blob blob; /* its file.fd belongs to tmp */
+    struct weir_tmp tmp;
+    uint64_t allocated;
+    bool no_fallocate, synced;
+    char name[];
+};
+
+struct file_cursor {
+    struct weir_handle handle;
+    int fd;
+    size_t used, size;
+    char dents[DENTS_BYTES] __attribute__((aligned(8)));
+};
+
+/* What getdents64(2) fills in. */
+struct dirent64_raw {
+    uint64_t ino;
+    int64_t off;
+    uint16_t reclen;
+    uint8_t type;
+    char name[];
+};
+enum { TYPE_UNKNOWN = 0, TYPE_DIR = 4, TYPE_FILE = 8 };
+
+/* The tier a task's request is for travels in its owner-side frame: see file_submit(). */
+static struct file_tier *tier_of(const struct weir_req *req)
+{
+    return req->io.context;
+}
+
+/* Runs fn in the directory of name, once more if that directory was removed meanwhile. */
+typedef int (*in_dir_fn)(struct file_tier *t, struct weir_dir *dir, const char *base,
+                         struct weir_req *req);
+static int in_dir(struct weir_req *req, const char *name, enum weir_dirs_mode mode, in_dir_fn fn)
+{
+    struct file_tier *t = tier_of(req);
+    int code = -EBUSY;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        struct weir_dir *dir;
+        const char *base;
+        code = weir_dirs_get(t->dirs, name, mode, &dir, &base);
+        if (code)
+            break;
+        code = fn(t, dir, base, req);
+        bool again = (code == -ENOENT || code == -ESTALE) && weir_dirs_dead(t->dirs, dir);
+        weir_dirs_put(t->dirs, dir);
+        if (!again)
+            break;
+    }
+    /* Below a file there is nothing, as on a tier without directories. */
+    if (code == -ENOTDIR && mode == WEIR_DIRS_FIND)
+        code = -ENOENT;
+    return code;
+}
+
+static int fail_at(struct file_tier *t, int code, const char *what, const char *name)
+{
+    return weir_fail(-code, "cannot %s '%s/%s': %s", what, weir_dirs_root(t->dirs), name,
+                     weir_errno_text(code));
+}
+
+static char *label_of(struct file_tier *t, const char *name)
+{
+    const char *root = weir_dirs_root(t->dirs);
+    size_t size = strlen(root) + strlen(name) + 2;
+    char *label = weir_alloc(size);
+    if (label)
+        snprintf(label, size, "%s/%s", root, name);
+    return label;
+}
+
+/* ---- reading ---- */
+
+static void blob_close(struct weir_handle *handle)
+{
+    struct file_blob *blob = (struct file_blob *)handle;
+    weir_io_file_close(blob->tier->io, &blob->file);
+    free(blob);
+}
+
+/* Opens a plain file for reading; a link, a pipe or a directory is not one. */
+static int open_plain(struct file_tier *t, struct weir_dir *dir, const char *base, const char *name,
+                      struct weir_sys_stat *st)
+{
+    int fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd == -ELOOP)
+        return weir_fail(ELOOP,
+                         "'%s/%s' is a symbolic link, which Weir does not follow inside a store: "
+                         "put the file itself there",
+                         weir_dirs_root(t->dirs), name);
+    if (fd < 0)
+        return fail_at(t, fd, "open", name);
+    int code = weir_sys->fstat(fd, st);
+    if (code)
+        code = fail_at(t, code, "stat", name);
+    else if (!st->is_file)
+        code = weir_fail(ENOENT, "'%s/%s' is not a plain file", weir_dirs_root(t->dirs), name);
+    if (code) {
+        weir_sys->close(fd);
+        return code;
+    }
+    return fd;
+}
+
+/* A second descriptor of the same file that goes around the page cache; -1 if there is none. */
+static int open_direct(struct weir_dir *dir, const char *base, uint64_t ino, int flags)
+{
+    struct weir_sys_stat st;
+    int fd = weir_sys->open(dir->fd, base, flags | O_DIRECT | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return -1;
+    if (weir_sys->fstat(fd, &st) || st.ino != ino) {
+        weir_sys->close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                   struct weir_req *req)
+{
+    struct weir_sys_stat st;
+    int fd = open_plain(t, dir, base, req->name, &st);
+    if (fd < 0)
+        return fd;
+    struct file_blob *blob = weir_alloc(sizeof *blob);
+    char *label = blob ? label_of(t, req->name) : NULL;
+    if (!label) {
+        free(blob);
+        weir_sys->close(fd);
+        return weir_fail_memory();
+    }
+    *blob = (struct file_blob){{blob_close}, t, {.fd = fd, .dfd = -1, .label = label}};
+    if (st.size >= DIRECT_BYTES_MIN)
+        blob->file.dfd = open_direct(dir, base, st.ino, O_RDONLY);
+    req->handle = &blob->handle;
+    req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};
+    return 0;
+}
+
+static int load_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                   struct weir_req *req)
+{
+    struct weir_sys_stat st;
+    int fd = open_plain(t, dir, base, req->name, &st);
+    if (fd < 0)
+        return fd;
+    int code = 0;
+    char *buf = NULL;
+    size_t done = 0;
+    if (st.size > req->len)
+        code = weir_fail(EFBIG, "'%s/%s' is %llu bytes, the limit is %zu", weir_dirs_root(t->dirs),
+                         req->name, (unsigned long long)st.size, req->len);
+    else if (!(buf = weir_alloc(st.size)))
+        code = weir_fail_memory();
+    while (!code && done < st.size) {
+        ssize_t n = weir_sys->pread(fd, buf + done, st.size - done, done);
+        if (n == -EINTR)
+            continue;
+        if (n < 0)
+            code = fail_at(t, (int)n, "read", req->name);
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    weir_sys->close(fd);
+    if (code) {
+        free(buf);
+        return code;
+    }
+    req->buf = buf;
+    req->result = done;
+    req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};
+    return 0;
+}
+
+static int stat_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                   struct weir_req *req)
+{
+    struct weir_sys_stat st;
+    int code = weir_sys->stat(dir->fd, base, &st);
+    if (code)
+        return fail_at(t, code, "stat", req->name);
+    if (!st.is_file)
+        return weir_fail(ENOENT, "'%s/%s' is not a plain file", weir_dirs_root(t->dirs), req->name);
+    req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};
+    return 0;
+}
+
+static void do_open(struct weir_req *req)
+{
+    weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_FIND, open_in));
+}
+
+static void do_load(struct weir_req *req)
+{
+    weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_FIND, load_in));
+}
+
+static void do_stat(struct weir_req *req)
+{
+    weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_FIND, stat_in));
+}
+
+/* ---- writing ---- */
+
+static void sink_close(struct weir_handle *handle)
+{
+    struct file_sink *sink = (struct file_sink *)handle;
+    struct file_tier *t = sink->blob.tier;
+    sink->blob.file.fd = -1;
+    weir_io_file_close(t->io, &sink->blob.file);
+    weir_tmp_close(&sink->tmp, t->dirs);
+    free(sink);
+}
+
+/* Space for the bytes up to `end`, taken early: it fails early when the disk is full, and writes
+ * into allocated space do not wait for each other. */
+static int sink_allocate(struct file_sink *sink, uint64_t end)
+{
+    if (sink->no_fallocate || end <= sink->allocated)
+        return 0;
+    int code = weir_sys->fallocate(sink->blob.file.fd, sink->allocated, end - sink->allocated);
+    if (code == -EOPNOTSUPP || code == -ENOSYS || code == -EINTR) {
+        sink->no_fallocate = true;
+        return 0;
+    }
+    if (code)
+        return weir_fail(-code, "cannot allocate %llu bytes for '%s': %s",
+                         (unsigned long long)(end - sink->allocated), sink->blob.file.label,
+                         weir_errno_text(code));
+    sink->allocated = end;
+    return 0;
+}
+
+static int sink_prepare(struct file_sink *sink, const struct weir_req *req)
+{
+    struct weir_sys_stat st;
+    int code = weir_sys->fstat(sink->blob.file.fd, &st);
+    if (code)
+        return fail_at(sink->blob.tier, code, "stat", req->name);
+    if (req->small)
+        return 0;
+    sink->blob.file.dfd = open_direct(sink->tmp.dir, sink->tmp.base, st.ino, O_WRONLY);
+    return sink_allocate(sink, req->off);
+}
+
+static int create(struct file_tier *t, struct weir_req *req)
+{
+    size_t size = strlen(req->name) + 1;
+    struct file_sink *sink = weir_alloc(sizeof *sink + size);
+    char *label = sink ? label_of(t, req->name) : NULL;
+    if (!label) {
+        free(sink);
+        return weir_fail_memory();
+    }
+    sink->blob.handle.close = sink_close;
+    sink->blob.tier = t;
+    memcpy(sink->name, req->name, size);
+    int code = weir_tmp_open(&sink->tmp, t->dirs);
+    if (code) {
+        free(label);
+        free(sink);
+        return code;
+    }
+    sink->blob.file = (struct weir_file){.fd = sink->tmp.fd, .dfd = -1, .label = label};
+    code = sink_prepare(sink, req);
+    if (code)
+        sink_close(&sink->blob.handle);
+    else
+        req->handle = &sink->blob.handle;
+    return code;
+}
+
+static void do_create(struct weir_req *req)
+{
+    weir_req_take(req, create(tier_of(req), req));
+}
+
+static void submit_write(struct file_tier *t, struct weir_req *req)
+{
+    struct file_sink *sink = (struct file_sink *)req->handle;
+    uint64_t end = req->off + req->len;
+    if (sink->blob.file.dfd >= 0 && end > sink->allocated) {
+        uint64_t step = sink->allocated;
+        if (step < ALLOCATE_BYTES_MIN)
+            step = ALLOCATE_BYTES_MIN;
+        if (step > ALLOCATE_BYTES_MAX)
+            step = ALLOCATE_BYTES_MAX;
+        int code = sink_allocate(sink, end);
+        /* Near the end of the space, what is needed is better than what would be faster. */
+        if (!code && !sink->no_fallocate &&
+            weir_sys->fallocate(sink->blob.file.fd, sink->allocated, step) == 0)
+            sink->allocated += step;
+        if (code) {
+            weir_req_take(req, code);
+            weir_req_done(req);
+            return;
+        }
+    }
+    sink->synced = req->sync;
+    weir_io_submit(t->io, req, &sink->blob.file);
+}
+
+static int commit(struct file_tier *t, struct weir_req *req)
+{
+    struct file_sink *sink = (struct file_sink *)req->handle;
+    int code = 0;
+    if (sink->allocated > req->off) {
+        code = weir_sys->ftruncate(sink->blob.file.fd, req->off);
+        sink->synced = false;
+    }
+    if (!code && !sink->synced)
+        code = weir_sys->fdatasync(sink->blob.file.fd);
+    if (code)
+        return weir_fail(-code, "cannot sync '%s': %s", sink->blob.file.label, weir_errno_text(code));
+    return weir_tmp_publish(&sink->tmp, t->dirs, sink->name, &req->doubt);
+}
+
+static void do_commit(struct weir_req *req)
+{
+    weir_req_take(req, commit(tier_of(req), req));
+}
+
+static void do_put(struct weir_req *req)
+{
+    struct file_tier *t = tier_of(req);
+    weir_req_take(req, weir_publish(t->dirs, req->name, req->buf, req->len, &req->doubt));
+}
+
+/* ---- names ---- */
+
+static int alias_to(struct file_tier *t, struct weir_dir *dir, const char *base,
+                    struct weir_req *req)
+{
+    struct weir_dir *from;
+    const char *from_base;
+    int code = weir_dirs_get(t->dirs, req->name2, WEIR_DIRS_FIND, &from, &from_base);
+    if (code)
+        return code;
+    code = weir_sys->link(from->fd, from_base, dir->fd, base);
+    weir_dirs_put(t->dirs, from);
+    return code ? fail_at(t, code, "link", req->name) : 0;
+}
+
+static void do_alias(struct weir_req *req)
+{
+    weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to));
+}
+
+static int same_file(struct file_tier *t, struct weir_dir *dir, const char *base,
+                     const struct weir_req *req)
+{
+    struct weir_sys_stat a, b;
+    int code = weir_sys->stat(dir->fd, base, &a);
+    if (!code)
+        code = weir_sys->fstat(((struct file_blob *)req->handle)->file.fd, &b);
+    if (code)
+        return fail_at(t, code, "stat", req->name);
+    return a.ino == b.ino && a.dev == b.dev ? 0 : weir_fail(ESTALE, "not the same file");
+}
+
+static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                     struct weir_req *req)
+{
+    int code = req->handle ? same_file(t, dir, base, req) : 0;
+    if (code)
+        return code;
+    code = weir_sys->unlink(dir->fd, base, false);
+    if (code) {
+        req->doubt = code == -EIO ? WEIR_DOUBT_LOST : WEIR_SURE;
+        return fail_at(t, code, "remove", req->name);
+    }
+    code = req->sync ? weir_sys->fsync(dir->fd) : 0;
+    if (code) {
+        req->doubt = WEIR_DOUBT_SYNC;
+        return weir_fail(EIO, "cannot sync the directory of '%s/%s': %s", weir_dirs_root(t->dirs),
+                         req->name, weir_errno_text(code));
+    }
+    return 0;
+}
+
+/* Which directories stay although they are empty. */
+static const char *kept_part(const char *name)
+{
+    static const char *const own[] = {WEIR_DIR_SEAL, WEIR_DIR_DATA, WEIR_DIR_LEARN, WEIR_DIR_TMP};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (!strncmp(name, own[i], strlen(own[i])))
+            return own[i];
+    return !strncmp(name, ".weir", 5) ? name : "";
+}
+
+static void do_remove(struct weir_req *req)
+{
+    int code = weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_FIND, remove_in));
+    if (!code)
+        weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
+}
+
+static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                   struct weir_req *req)
+{
+    int fd = weir_sys->open(dir->fd, base, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return fail_at(t, fd, "open", LOCK_NAME);
+    int code = weir_sys->flock(fd, LOCK_EX);
+    if (code) {
+        weir_sys->close(fd);
+        return fail_at(t, code, "lock", LOCK_NAME);
+    }
+    req->io.lock_fd = fd;
+    return 0;
+}
+
+/* Compares and removes while holding the store's lock, which everybody who removes so takes. */
+static int remove_if(struct weir_req *req)
+{
+    struct file_tier *t = tier_of(req);
+    struct weir_req load;
+    weir_req_init(&load, WEIR_OP_LOAD);
+    load.name = req->name;
+    load.len = WEIR_RECORD_BYTES_MAX;
+    load.io.context = t;
+    int code = in_dir(&load, req->name, WEIR_DIRS_FIND, load_in);
+    if (code)
+        return code;
+    bool same = load.result == req->len && !memcmp(load.buf, req->buf, req->len);
+    free(load.buf);
+    if (!same)
+        return weir_fail(ESTALE, "'%s/%s' has changed meanwhile", weir_dirs_root(t->dirs),
+                         req->name);
+    req->sync = true;
+    return in_dir(req, req->name, WEIR_DIRS_FIND, remove_in);
+}
+
+static void do_remove_if(struct weir_req *req)
+{
+    int code = in_dir(req, LOCK_NAME, WEIR_DIRS_MAKE, lock_in);
+    if (!code) {
+        code = remove_if(req);
+        weir_sys->close(req->io.lock_fd); /* and so unlocks */
+    }
+    weir_req_take(req, code);
+    if (!code)
+        weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
+}
+
+/* ---- listing ---- */
+
+static void cursor_close(struct weir_handle *handle)
+{
+    struct file_cursor *cursor = (struct file_cursor *)handle;
+    weir_sys->close(cursor->fd);
+    free(cursor);
+}
+
+static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *base,
+                       struct weir_req *req)
+{
+    (void)base;
+    struct file_cursor *cursor = weir_alloc(sizeof *cursor);
+    if (!cursor)
+        return weir_fail_memory();
+    /* A descriptor of its own: the position in a directory belongs to the open file. */
+    cursor->fd = weir_sys->open(dir->fd, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (cursor->fd < 0) {
+        int code = cursor->fd;
+        free(cursor);
+        return fail_at(t, code, "list", req->name);
+    }
+    cursor->handle.close = cursor_close;
+    req->handle = &cursor->handle;
+    return 0;
+}
+
+/* 'f', 'd', or 0 for what is neither (links, pipes, "." and ".."). */
+static char entry_type(struct file_cursor *cursor, const struct dirent64_raw *entry)
+{
+    if (!strcmp(entry->name, ".") || !strcmp(entry->name, ".."))
+        return 0;
+    if (entry->type == TYPE_UNKNOWN) {
+        struct weir_sys_stat st;
+        if (weir_sys->stat(cursor->fd, entry->name, &st))
+            return 0;
+        return st.is_dir ? 'd' : st.is_file ? 'f' : 0;
+    }
+    return entry->type == TYPE_DIR ? 'd' : entry->type == TYPE_FILE ? 'f' : 0;
+}
+
+static int fill_page(struct file_tier *t, struct weir_req *req)
+{
+    struct file_cursor *cursor = (struct file_cursor *)req->handle;
+    size_t used = 0;
+    for (;;) {
+        if (cursor->used == cursor->size) {
+            if (req->result)
+                return 0; /* what there is; the next page asks again */
+            ssize_t n = weir_sys->getdents(cursor->fd, cursor->dents, sizeof cursor->dents);
+            if (n < 0)
+                return fail_at(t, (int)n, "list", req->name);
+            cursor->used = 0;
+            cursor->size = (size_t)n;
+            if (!n)
+                return 0;
+        }
+        const struct dirent64_raw *entry = (void *)(cursor->dents + cursor->used);
+        char type = entry_type(cursor, entry);
+        if (type && !weir_list_page_add(req, &used, type == 'd', entry->name))
+            return 0;
+        cursor->used += entry->reclen;
+    }
+}
+
+static void do_list(struct weir_req *req)
+{
+    int code = 0;
+    req->result = 0;
+    if (!req->handle)
+        code = in_dir(req, req->name, WEIR_DIRS_FIND, cursor_open);
+    if (!code)
+        code = fill_page(tier_of(req), req);
+    weir_req_take(req, code);
+}
+
+/* ---- the whole ---- */
+
+static void do_space(struct weir_req *req)
+{
+    struct weir_sys_space space;
+    struct file_tier *t = tier_of(req);
+    int code = weir_sys->space(weir_dirs_root_fd(t->dirs), &space);
+    if (code)
+        code = fail_at(t, code, "ask the free space of", "");
+    else
+        req->space = (struct weir_space){space.free_bytes, space.total_bytes};
+    weir_req_take(req, code);
+}
+
+/* What time it is here: the time stamp of a new file. */
+static int probe_time(struct file_tier *t, int64_t *time_ns)
+{
+    struct weir_tmp tmp;
+    struct weir_sys_stat st;
+    int code = weir_tmp_open(&tmp, t->dirs);
+    if (code)
+        return code;
+    code = weir_sys->fstat(tmp.fd, &st);
+    weir_tmp_close(&tmp, t->dirs);
+    if (code)
+        return fail_at(t, code, "stat", WEIR_DIR_TMP);
+    *time_ns = st.mtime_ns;
+    return 0;
+}
+
+static int sweep_page(struct file_tier *t, struct weir_req *sweep, const char *page, uint64_t count)
+{
+    for (; count; count--, page += strlen(page) + 1) {
+        char name[WEIR_NAME_BYTES_MAX];
+        struct weir_req req;
+        if (page[0] != 'f')
+            continue;
+        snprintf(name, sizeof name, "%s%s", WEIR_DIR_TMP, page + 1);
+        weir_req_init(&req, WEIR_OP_STAT);
+        req.name = name;
+        req.io.context = t;
+        int code = in_dir(&req, name, WEIR_DIRS_FIND, stat_in);
+        if (code == -ENOENT)
+            continue; /* its owner was faster */
+        if (code)
+            return code;
+        int64_t age_ns = sweep->stat.time_ns - req.stat.time_ns;
+        if (age_ns < 0 || (uint64_t)age_ns < sweep->off) {
+            sweep->len++; /* the young ones */
+            continue;
+        }
+        code = sweep->dry ? 0 : in_dir(&req, name, WEIR_DIRS_FIND, remove_in);
+        if (code && code != -ENOENT)
+            return code;
+        sweep->result++;
+    }
+    return 0;
+}
+
+static int sweep(struct file_tier *t, struct weir_req *req)
+{
+    char page[4096];
+    struct weir_req list;
+    req->result = req->len = 0;
+    int code = probe_time(t, &req->stat.time_ns);
+    if (code)
+        return code;
+    weir_req_init(&list, WEIR_OP_LIST);
+    list.name = WEIR_DIR_TMP;
+    list.buf = page;
+    list.len = sizeof page;
+    list.io.context = t;
+    do {
+        do_list(&list);
+        code = list.code;
+        if (!code)
+            code = sweep_page(t, req, page, list.result);
+    } while (!code && list.result);
+    weir_handle_close(list.handle);
+    return code == -ENOENT ? 0 : code;
+}
+
+static void do_sweep(struct weir_req *req)
+{
+    weir_req_take(req, sweep(tier_of(req), req));
+}
+
+static void file_submit(struct weir_tier *tier, struct weir_req *req)
+{
+    static void (*const tasks[WEIR_OPS])(struct weir_req *) = {
+        [WEIR_OP_OPEN] = do_open,     [WEIR_OP_CREATE] = do_create,
+        [WEIR_OP_COMMIT] = do_commit, [WEIR_OP_LOAD] = do_load,
+        [WEIR_OP_PUT] = do_put,       [WEIR_OP_STAT] = do_stat,
+        [WEIR_OP_REMOVE] = do_remove, [WEIR_OP_REMOVE_IF] = do_remove_if,
+        [WEIR_OP_ALIAS] = do_alias,   [WEIR_OP_LIST] = do_list,
+        [WEIR_OP_SPACE] = do_space,   [WEIR_OP_SWEEP] = do_sweep,
+    };
+    struct file_tier *t = (struct file_tier *)tier;
+    req->io.context = t;
+    req->doubt = WEIR_SURE;
+    if (req->op == WEIR_OP_READ)
+        weir_io_submit(t->io, req, &((struct file_blob *)req->handle)->file);
+    else if (req->op == WEIR_OP_WRITE)
+        submit_write(t, req);
+    else
+        weir_io_task(t->io, req, tasks[req->op]);
+}
+
+static void file_close(struct weir_tier *tier)
+{
+    struct file_tier *t = (struct file_tier *)tier;
+    weir_dirs_close(t->dirs);
+    free(t);
+}
+
+static const struct weir_tier_ops file_ops = {"file", file_submit, file_close};
+
+int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create)
+{
+    struct file_tier *t = weir_alloc(sizeof *t);
+    if (!t)
+        return weir_fail_memory();
+    int code = weir_dirs_open(&t->dirs, path, create);
+    if (code) {
+        free(t);
+        return code;
+    }
+    t->tier = (struct weir_tier){&file_ops, NULL, WEIR_LEVEL_HOME};
+    t->io = io;
+    *out = &t->tier;
+    return 0;
+}

@@ -1,0 +1,156 @@
+/* tier.c - opening tiers by URL, and the blocking call. */
+#include "tier/tier.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "util/err.h"
+#include "util/sys.h"
+
+/* Every URL option, of tiers and of the filters in front of them. */
+struct settings {
+    uint64_t size, read_rate, write_rate;
+    bool stats;
+    struct weir_faults faults;
+};
+
+#define AT(field) offsetof(struct settings, field)
+
+static const struct weir_opt mem_options[] = {
+    {"size", 0, WEIR_OPT_SIZE, AT(size), "1G", "SIZE", "bytes the tier may hold", 1, 0},
+    {0},
+};
+
+static const struct weir_opt filter_options[] = {
+    {"stats", 0, WEIR_OPT_FLAG, AT(stats), "0", NULL, "count requests, bytes and latencies", 0, 0},
+    {"read_rate", 0, WEIR_OPT_SIZE, AT(read_rate), "0", "SIZE",
+     "limit reads to this many bytes a second; 0: no limit", 0, 0},
+    {"write_rate", 0, WEIR_OPT_SIZE, AT(write_rate), "0", "SIZE",
+     "limit writes to this many bytes a second; 0: no limit", 0, 0},
+    {"fault_nth", 0, WEIR_OPT_NUMBER, AT(faults.nth), "0", "N",
+     "for tests: fail the n-th request", 0, 0},
+    {"fault_rate", 0, WEIR_OPT_RATIO, AT(faults.rate), "0", "P",
+     "for tests: fail this share of requests", 0, 1},
+    {"fault_error", 0, WEIR_OPT_TEXT, AT(faults.error), "EIO", "NAME",
+     "for tests: what failing requests answer", 0, 0},
+    {"fault_ops", 0, WEIR_OPT_TEXT, AT(faults.ops), NULL, "OP,OP",
+     "for tests: which requests can fail (default: all)", 0, 0},
+    {"fault_lasting", 0, WEIR_OPT_FLAG, AT(faults.lasting), "0", NULL,
+     "for tests: after the first failure, fail all", 0, 0},
+    {"fault_after", 0, WEIR_OPT_FLAG, AT(faults.after), "0", NULL,
+     "for tests: do the request, then lose the answer", 0, 0},
+    {"fault_delay", 0, WEIR_OPT_DURATION, AT(faults.delay_ns), "0", "TIME",
+     "for tests: wait before each request", 0, 60},
+    {"fault_truncate", 0, WEIR_OPT_RATIO, AT(faults.truncate), "0", "P",
+     "for tests: cut this share of reads short", 0, 1},
+    {"fault_flip", 0, WEIR_OPT_RATIO, AT(faults.flip), "0", "P",
+     "for tests: flip one bit in this share of reads", 0, 1},
+    {"fault_seed", 0, WEIR_OPT_NUMBER, AT(faults.seed), "1", "N",
+     "for tests: the faults are a function of this", 0, 0},
+    {0},
+};
+
+const struct weir_tier_kind_doc weir_tier_kinds[] = {
+    {"file", "file:///mnt/nvme/store", "a directory on any mounted file system; a plain path too",
+     NULL},
+    {"mem", "mem:?size=4G", "memory of this process", mem_options},
+    {"null", "null:", "takes everything, keeps nothing: tests the engine itself", NULL},
+    {"any", "file:///data?write_rate=500M&stats=1", "filters in front of any tier", filter_options},
+    {0},
+};
+
+static int read_options(struct settings *set, const struct weir_url *url,
+                        const struct weir_opt *own)
+{
+    weir_opt_defaults(mem_options, set);
+    weir_opt_defaults(filter_options, set);
+    for (size_t i = 0; i < url->options; i++) {
+        const struct weir_opt *opt = own ? weir_opt_find(own, url->option[i].name) : NULL;
+        if (!opt)
+            opt = weir_opt_find(filter_options, url->option[i].name);
+        if (!opt)
+            return weir_fail(EINVAL, "a %s: store has no option '%s' (see: weir help urls)",
+                             url->scheme, url->option[i].name);
+        int code = weir_opt_set(opt, set, url->option[i].value);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int add_filters(struct weir_tier **tier, const struct settings *set)
+{
+    const struct weir_faults *f = &set->faults;
+    int code = 0;
+    if (f->nth || f->rate > 0 || f->delay_ns || f->truncate > 0 || f->flip > 0)
+        code = weir_tier_faulty_open(tier, *tier, f);
+    if (!code && (set->read_rate || set->write_rate))
+        code = weir_tier_limit_open(tier, *tier, set->read_rate, set->write_rate);
+    if (!code && set->stats)
+        code = weir_tier_stats_open(tier, *tier);
+    return code;
+}
+
+int weir_tier_open(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
+                   bool create)
+{
+    struct settings set = {0};
+    struct weir_tier *tier = NULL;
+    bool mem = !strcmp(url->scheme, "mem"), null = !strcmp(url->scheme, "null");
+    if (!mem && !null && strcmp(url->scheme, "file"))
+        return weir_fail(ENOTSUP, "no store of kind '%s:' (there are file:, mem: and null:)",
+                         url->scheme);
+    int code = read_options(&set, url, mem ? mem_options : NULL);
+    if (code)
+        return code;
+    if (mem)
+        code = weir_tier_mem_open(&tier, set.size);
+    else if (null)
+        code = weir_tier_null_open(&tier);
+    else
+        code = weir_tier_file_open(&tier, url->path, io, create);
+    if (!code)
+        code = add_filters(&tier, &set);
+    if (!code)
+        *out = tier;
+    return code;
+}
+
+void weir_tier_close(struct weir_tier *tier)
+{
+    if (tier)
+        tier->ops->close(tier);
+}
+
+const char *weir_tier_kind(const struct weir_tier *tier)
+{
+    while (tier->below)
+        tier = tier->below;
+    return tier->ops->kind;
+}
+
+int weir_tier_call(struct weir_tier *tier, struct weir_req *req)
+{
+    struct weir_queue queue;
+    weir_queue_init(&queue);
+    req->blocking = true;
+    weir_req_push(req, weir_queue_done, &queue);
+    weir_tier_submit(tier, req);
+    weir_queue_get(&queue);
+    weir_queue_destroy(&queue);
+    return req->code ? weir_fail_text(req->code, req->text) : 0;
+}
+
+bool weir_list_page_add(struct weir_req *req, size_t *used, bool is_dir, const char *name)
+{
+    size_t size = strlen(name) + 2;
+    if (size > req->len - *used)
+        return false;
+    char *at = (char *)req->buf + *used;
+    at[0] = is_dir ? 'd' : 'f';
+    memcpy(at + 1, name, size - 1);
+    *used += size;
+    req->result++;
+    return true;
+}

@@ -1,0 +1,100 @@
+/* tier.h - a place that holds named bytes. Every kind implements this one small contract, and
+ * one conformance test (tests/conformance) runs against every kind. Filters are tiers in front of
+ * a tier.
+ *
+ * A tier takes requests (util/req.h) and completes each exactly once, on any thread; submit never
+ * waits for the answer unless the request is `blocking`, and may wait for room. Names are slash-
+ * separated UTF-8, valid or the engine's own; the store checks keys before they come here.
+ *
+ *  - CREATE, WRITE at any offset in any order, COMMIT: the bytes appear under the name whole,
+ *    durable to the tier's level, or not at all; a taken name is -EEXIST. A sink that is closed
+ *    without a commit leaves nothing.
+ *  - PUT is the primitive all visibility rests on: among any number of racing writers exactly one
+ *    succeeds, and it is durable then. `doubt` says what a failure leaves open.
+ *  - OPEN gives bytes that stay the same, or -ESTALE, however the name fares meanwhile.
+ *  - READ answers short only at the end. LOAD reads a whole record.
+ *  - REMOVE is done when answered; with `sync` also after a power loss. With a handle,
+ *    only if name is (an alias of) what the handle holds open. REMOVE_IF is atomic against other REMOVE_IFs.
+ *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
+ *    says how many; 0 is the end. What is added or removed meanwhile may or may not show.
+ *  - ALIAS gives people a second, plain name; tiers without links answer -ENOTSUP.
+ *  - SWEEP drops temporaries older than `off` nanoseconds (with `dry`, only counts them) and sets
+ *    stat.time_ns to what the tier's clock says now.
+ */
+#ifndef WEIR_TIER_TIER_H
+#define WEIR_TIER_TIER_H
+
+#include "io/io.h"
+#include "util/opt.h"
+#include "util/req.h"
+#include "util/url.h"
+#include "weir.h"
+
+struct weir_tier;
+
+struct weir_tier_ops {
+    const char *kind;
+    void (*submit)(struct weir_tier *tier, struct weir_req *req);
+    void (*close)(struct weir_tier *tier); /* closes the tier below, too */
+};
+
+struct weir_tier {
+    const struct weir_tier_ops *ops;
+    struct weir_tier *below; /* of a filter */
+    weir_level level;        /* what is committed here has reached */
+};
+
+/* A record (seal, log entry): whole in memory on both sides. Holds the seal of the largest object. */
+#define WEIR_RECORD_BYTES_MAX ((size_t)68 << 20)
+
+/* Opens the tier a URL names, with the filters its options ask for. create: make it if absent. */
+int weir_tier_open(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
+                   bool create);
+void weir_tier_close(struct weir_tier *tier);
+/* The kind at the bottom: "file", "mem", … */
+const char *weir_tier_kind(const struct weir_tier *tier);
+/* Options of every kind of URL, for the reference; kinds end with a NULL kind. */
+struct weir_tier_kind_doc {
+    const char *kind, *example, *help;
+    const struct weir_opt *options;
+};
+extern const struct weir_tier_kind_doc weir_tier_kinds[];
+
+static inline void weir_tier_submit(struct weir_tier *tier, struct weir_req *req)
+{
+    tier->ops->submit(tier, req);
+}
+/* Submits a blocking request and waits; on failure its text becomes this thread's. */
+int weir_tier_call(struct weir_tier *tier, struct weir_req *req);
+
+/* One constructor for each kind. `options` point into the url. */
+int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create);
+int weir_tier_mem_open(struct weir_tier **out, uint64_t bytes_max);
+int weir_tier_null_open(struct weir_tier **out);
+
+/* Filters take `below` over, also when they fail. */
+int weir_tier_stats_open(struct weir_tier **out, struct weir_tier *below);
+int weir_tier_limit_open(struct weir_tier **out, struct weir_tier *below, uint64_t read_rate,
+                         uint64_t write_rate);
+struct weir_faults {
+    uint64_t seed;
+    uint64_t nth;      /* fail the n-th request (1 is the first); 0: none */
+    double rate;       /* fail this share of requests */
+    bool lasting;      /* once a request failed, all fail */
+    bool after;        /* fail after doing it: the answer is lost */
+    const char *error; /* errno name: EIO, ENOSPC, … */
+    const char *ops;   /* names with commas; NULL: all */
+    uint64_t delay_ns; /* before each request */
+    double truncate;   /* share of reads cut short */
+    double flip;       /* share of reads with one bit flipped */
+};
+int weir_tier_faulty_open(struct weir_tier **out, struct weir_tier *below,
+                          const struct weir_faults *faults);
+
+/* The stats filter's table: rows with count > 0; -ENOTSUP if there is no such filter. */
+int weir_tier_stats_get(struct weir_tier *tier, weir_stat_row *rows, size_t max);
+
+/* Pages of LIST: appends one entry; false when it does not fit. */
+bool weir_list_page_add(struct weir_req *req, size_t *used, bool is_dir, const char *name);
+
+#endif

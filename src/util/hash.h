@@ -1,0 +1,21 @@
+/* hash.h - block fingerprints. XXH3-128 is for faults; what names or trusts content uses SHA-256. */
+#ifndef WEIR_UTIL_HASH_H
+#define WEIR_UTIL_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEIR_SUM_BYTES 16
+
+enum weir_algorithm { WEIR_ALGORITHM_NONE = 0, WEIR_ALGORITHM_XXH3_128 = 1 };
+
+/* The canonical (big-endian) XXH3-128 of the bytes. */
+void weir_sum(uint8_t out[WEIR_SUM_BYTES], const void *data, size_t size);
+/* "xxh3-128"; "" for an algorithm without a name. */
+const char *weir_algorithm_name(enum weir_algorithm algorithm);
+/* 2 * size digits and a NUL. */
+void weir_hex(char *out, const uint8_t *bytes, size_t size);
+/* Reads exactly 2 * size lower-case digits; returns 0 or -EINVAL without a text. */
+int weir_unhex(uint8_t *out, size_t size, const char *text);
+
+#endif

@@ -1,0 +1,66 @@
+/* sys.h - the one table of system calls.
+ *
+ * Everything that touches files, the clock, randomness or the allocator goes through weir_sys, so
+ * that a test can fail the n-th call, tear writes, lose unsynced data, or stop time. All entries
+ * return -errno instead of setting errno. The table is swapped only while no handle is open.
+ * (io_uring transfers bypass the table: under another table the uring engine is not offered.)
+ */
+#ifndef WEIR_UTIL_SYS_H
+#define WEIR_UTIL_SYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct weir_sys_stat {
+    uint64_t dev, ino, size, nlink;
+    int64_t mtime_ns;
+    bool is_dir, is_file, is_link;
+};
+
+struct weir_sys_space {
+    uint64_t free_bytes, total_bytes;
+};
+
+enum weir_clock {
+    WEIR_CLOCK_REAL, /* Unix time: shown to people, never compared */
+    WEIR_CLOCK_BOOT, /* since boot, suspend included: ages of writers */
+    WEIR_CLOCK_MONO  /* durations */
+};
+
+struct weir_sys {
+    int (*open)(int dirfd, const char *path, int flags, unsigned mode);
+    int (*close)(int fd);
+    ssize_t (*pread)(int fd, void *buf, size_t size, uint64_t off);
+    ssize_t (*pwrite)(int fd, const void *buf, size_t size, uint64_t off);
+    int (*fsync)(int fd);
+    int (*fdatasync)(int fd);
+    int (*fallocate)(int fd, uint64_t off, uint64_t len);
+    int (*ftruncate)(int fd, uint64_t size);
+    int (*link)(int olddir, const char *old, int newdir, const char *name);
+    int (*unlink)(int dirfd, const char *path, bool dir);
+    int (*mkdir)(int dirfd, const char *path, unsigned mode);
+    int (*stat)(int dirfd, const char *path, struct weir_sys_stat *st); /* follows no link */
+    int (*fstat)(int fd, struct weir_sys_stat *st);
+    ssize_t (*getdents)(int fd, void *buf, size_t size);
+    int (*flock)(int fd, int operation);
+    int (*space)(int fd, struct weir_sys_space *space);
+    /* 1 if all of the range is in the page cache, 0 if not or not known. */
+    int (*resident)(int fd, uint64_t off, uint64_t len);
+    uint64_t (*now_ns)(enum weir_clock clock);
+    void (*sleep_ns)(uint64_t ns);
+    int (*random)(void *buf, size_t size);
+    void *(*realloc)(void *ptr, size_t size);
+};
+
+extern const struct weir_sys weir_sys_real;
+extern const struct weir_sys *weir_sys;
+
+/* Zeroed memory; NULL when there is none. Freed with free(). */
+void *weir_alloc(size_t size);
+/* Like realloc; the old block stays when this returns NULL. */
+void *weir_realloc(void *ptr, size_t size);
+char *weir_strdup(const char *text);
+
+#endif

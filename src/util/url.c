@@ -1,0 +1,95 @@
+/* url.c - see url.h. */
+#include "util/url.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/err.h"
+#include "util/hash.h"
+#include "util/sys.h"
+
+static int decode(char *text)
+{
+    char *out = text;
+    for (; *text; text++) {
+        if (*text != '%') {
+            *out++ = *text;
+            continue;
+        }
+        char pair[3] = {0};
+        uint8_t byte;
+        for (int i = 0; i < 2 && text[1 + i]; i++)
+            pair[i] = (char)tolower((unsigned char)text[1 + i]);
+        if (weir_unhex(&byte, 1, pair) || !byte)
+            return -EINVAL;
+        *out++ = (char)byte;
+        text += 2;
+    }
+    *out = 0;
+    return 0;
+}
+
+/* Length of a scheme at the front of text, or 0: a path like "a/b:c" has none. */
+static size_t scheme_length(const char *text)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)text[n]) || (n && strchr("+-.", text[n]) && text[n]))
+        n++;
+    return n > 1 && text[n] == ':' ? n : 0;
+}
+
+static int parse_options(struct weir_url *url, char *query)
+{
+    for (char *save, *item = strtok_r(query, "&", &save); item; item = strtok_r(NULL, "&", &save)) {
+        if (url->options == WEIR_URL_OPTIONS_MAX)
+            return weir_fail(E2BIG, "more than %d options in a URL", WEIR_URL_OPTIONS_MAX);
+        char *value = strchr(item, '=');
+        if (value)
+            *value++ = 0;
+        else
+            value = item + strlen(item);
+        if (decode(value))
+            return weir_fail(EINVAL, "option '%s': bad %%XX", item);
+        url->option[url->options].name = item;
+        url->option[url->options++].value = value;
+    }
+    return 0;
+}
+
+int weir_url_parse(struct weir_url *out, const char *text)
+{
+    struct weir_url url = {.text = weir_strdup(text), .scheme = "file"};
+    if (!url.text)
+        return weir_fail_memory();
+    int code = 0;
+    size_t n = scheme_length(url.text);
+    char *path = url.text;
+    if (n) {
+        url.text[n] = 0;
+        url.scheme = url.text;
+        path = url.text + n + 1;
+        if (!strncmp(path, "//", 2))
+            path += 2;
+        char *query = strchr(path, '?');
+        if (query)
+            *query++ = 0;
+        if (!strcmp(url.scheme, "file") && decode(path))
+            code = weir_fail(EINVAL, "store '%s': bad %%XX in the path", text);
+        else if (query)
+            code = parse_options(&url, query);
+    }
+    url.path = path;
+    if (code)
+        weir_url_free(&url);
+    else
+        *out = url;
+    return code;
+}
+
+void weir_url_free(struct weir_url *url)
+{
+    free(url->text);
+    url->text = NULL;
+}
