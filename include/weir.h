@@ -13,6 +13,7 @@
 #ifndef WEIR_H
 #define WEIR_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -15,6 +15,7 @@
 
 enum {
     DIRS_MAX = 64, /* kept open; more would strain a process's limit of descriptors */
+    TRIES_MAX = 8, /* a directory that a remover prunes before it is entered is made again */
     DIR_MODE = 0777,
     DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
 };
@@ -38,14 +39,30 @@ static int root_step(int up, const char *part)
         if (!code || code == -EEXIST)
             code = weir_sys->fsync(up);
         fd = code ? code : weir_sys->open(up, part, O_RDONLY | O_DIRECTORY, 0);
+    } else if (fd >= 0) {
+        weir_sys->fsync(up); /* another may have made it just now; see below */
     }
     weir_sys->close(up);
     return fd;
 }
 
+/* Who makes a store in a directory that is there already cannot know whether it is durable: its
+ * maker may still be on the way to syncing it. What is old and not ours to sync is taken as it is:
+ * an error here is none. */
+static void sync_above(int fd)
+{
+    int up = weir_sys->open(fd, "..", O_RDONLY | O_DIRECTORY, 0);
+    if (up < 0)
+        return;
+    weir_sys->fsync(up);
+    weir_sys->close(up);
+}
+
 static int open_root(const char *root, bool create)
 {
     int fd = weir_sys->open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0 && create)
+        sync_above(fd);
     if (fd != -ENOENT || !create)
         return fd;
     fd = weir_sys->open(AT_FDCWD, *root == '/' ? "/" : ".", O_RDONLY | O_DIRECTORY, 0);
@@ -227,7 +244,7 @@ static void keep(struct weir_dirs *dirs, struct weir_dir *dir)
     struct weir_dir *old = find_cached(dirs, dir->path);
     dir->used = ++dirs->clock;
     dir->loose = true; /* until it is in the cache: its last reference closes it */
-    if (!strncmp(dir->path, ".weir", 5) && !old && make_room(dirs)) {
+    if (weir_name_is_own(dir->path) && !old && make_room(dirs)) {
         dirs->cached[dirs->count++] = dir;
         dir->loose = false;
     } else if (old && dir->durable) {
@@ -256,7 +273,10 @@ int weir_dirs_get(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode 
         free(dir);
         return weir_fail_memory();
     }
-    int fd = walk(dirs, path, mode);
+    int fd, tries = 0;
+    do
+        fd = walk(dirs, path, mode);
+    while (fd == -ENOENT && mode != WEIR_DIRS_FIND && ++tries < TRIES_MAX);
     if (fd < 0) {
         free(copy);
         free(dir);
@@ -307,7 +327,7 @@ void weir_dirs_prune(struct weir_dirs *dirs, const char *name, const char *keep_
         *slash = 0; /* path is now the directory to remove */
         if (strlen(path) < keep_size)
             return;
-        struct weir_dir *up;
+        struct weir_dir *up = NULL; /* gcc 12 at -O3 does not see that it is set */
         const char *base;
         if (weir_dirs_get(dirs, path, WEIR_DIRS_FIND, &up, &base))
             return;

@@ -8,29 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/checkers.h"
 #include "util/err.h"
 #include "util/sys.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WEIR_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEIR_ASAN 1
-#endif
-#endif
-#ifdef WEIR_ASAN
-#include <sanitizer/asan_interface.h>
-#endif
-#if __has_include(<valgrind/memcheck.h>)
-#include <valgrind/memcheck.h>
-#else
-#define VALGRIND_CHECK_MEM_IS_ADDRESSABLE(addr, size) ((void)(addr), (void)(size), 0)
-#define VALGRIND_CHECK_MEM_IS_DEFINED(addr, size) ((void)(addr), (void)(size), 0)
-#define VALGRIND_MAKE_MEM_DEFINED(addr, size) ((void)(addr), (void)(size))
-#endif
-
 enum {
     DEPTH_MAX = 256,
+    DEPTH_USUAL = 64,          /* what a store asks for unless told otherwise */
     TASK_THREADS = 8,          /* beside a ring: metadata only */
     DIRECT_BYTES_MIN = 131072, /* smaller reads gain nothing from going around the cache */
 };
@@ -41,18 +25,23 @@ struct weir_io {
     struct weir_uring *uring;     /* NULL: transfers go to the workers */
 };
 
-const char *weir_io_uring_fault(void)
+static const char *uring_fault(unsigned depth)
 {
     if (weir_sys != &weir_sys_real)
         return "the system-call table is replaced";
-    int code = weir_uring_probe();
+    int code = weir_uring_probe(depth);
     return code ? weir_errno_text(code) : NULL;
 }
 
-static int choose_engine(const char **out, const char *asked)
+const char *weir_io_uring_fault(void)
+{
+    return uring_fault(DEPTH_USUAL);
+}
+
+static int choose_engine(const char **out, const char *asked, unsigned depth)
 {
     const char *name = asked ? asked : getenv("WEIR_IO");
-    const char *fault = weir_io_uring_fault();
+    const char *fault = uring_fault(depth);
     if (!name || !*name)
         name = fault ? "threads" : "uring";
     if (strcmp(name, "uring") && strcmp(name, "threads") && strcmp(name, "inline"))
@@ -66,11 +55,11 @@ static int choose_engine(const char **out, const char *asked)
 int weir_io_open(struct weir_io **out, const struct weir_io_options *opts)
 {
     const char *engine = NULL;
-    int code = choose_engine(&engine, opts->engine);
-    if (code)
-        return code;
     if (!opts->depth || opts->depth > DEPTH_MAX)
         return weir_fail(EINVAL, "a depth of %u is out of range (1 to %d)", opts->depth, DEPTH_MAX);
+    int code = choose_engine(&engine, opts->engine, opts->depth);
+    if (code)
+        return code;
     struct weir_io *io = weir_alloc(sizeof *io);
     if (!io)
         return weir_fail_memory();
@@ -176,9 +165,7 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
     if (cached || req->blocking || !io->workers) {
         transfer(req);
         weir_req_done(req);
-    } else if (io->uring) {
-        weir_uring_submit(io->uring, req);
-    } else {
+    } else if (!io->uring || weir_uring_submit(io->uring, req)) {
         req->io.task = transfer;
         weir_workers_submit(io->workers, req);
     }

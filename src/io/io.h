@@ -72,10 +72,11 @@ void weir_workers_submit(struct weir_workers *workers, struct weir_req *req);
 struct weir_uring;
 int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned depth);
 void weir_uring_close(struct weir_uring *uring);
-void weir_uring_submit(struct weir_uring *uring, struct weir_req *req);
+/* 0, or -errno and the request is not taken: no thread or no ring can be had. */
+int weir_uring_submit(struct weir_uring *uring, struct weir_req *req);
 /* Gives the file's slot back; waits until the ring's thread has done it. */
 void weir_uring_forget(struct weir_uring *uring, struct weir_file *file);
-/* 0, or -errno if this kernel or container refuses a ring. */
-int weir_uring_probe(void);
+/* 0, or -errno if this kernel or container refuses a ring of that depth. */
+int weir_uring_probe(unsigned depth);
 
 #endif

@@ -63,19 +63,30 @@ static int map_arena(struct weir_pool *pool)
     return 0;
 }
 
-int weir_pool_get(struct weir_pool *pool, void **buf)
+static int take(struct weir_pool *pool, void **buf, bool wait)
 {
     int code = 0;
     pthread_mutex_lock(&pool->lock);
     if (!pool->arena)
         code = map_arena(pool);
-    if (!code) {
-        while (!pool->free_count)
-            pthread_cond_wait(&pool->more, &pool->lock);
+    while (!code && !pool->free_count && wait)
+        pthread_cond_wait(&pool->more, &pool->lock);
+    if (!code && !pool->free_count)
+        code = -EAGAIN;
+    if (!code)
         *buf = pool->free_list[--pool->free_count];
-    }
     pthread_mutex_unlock(&pool->lock);
     return code;
+}
+
+int weir_pool_get(struct weir_pool *pool, void **buf)
+{
+    return take(pool, buf, true);
+}
+
+int weir_pool_try(struct weir_pool *pool, void **buf)
+{
+    return take(pool, buf, false);
 }
 
 void weir_pool_put(struct weir_pool *pool, void *buf)

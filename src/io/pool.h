@@ -21,6 +21,9 @@ int weir_pool_open(struct weir_pool **out, uint64_t bytes_max);
 void weir_pool_close(struct weir_pool *pool);
 /* Waits for a buffer. -ENOMEM if the arena cannot be mapped. */
 int weir_pool_get(struct weir_pool *pool, void **buf);
+/* The same, but -EAGAIN (without a text) if there is none now: for whoever holds buffers that only
+ * itself gives back. */
+int weir_pool_try(struct weir_pool *pool, void **buf);
 void weir_pool_put(struct weir_pool *pool, void *buf);
 /* Counts a stream in; -EMFILE if half the buffers are spoken for already. */
 int weir_pool_reserve(struct weir_pool *pool);

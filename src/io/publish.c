@@ -23,18 +23,21 @@ int weir_tmp_open(struct weir_tmp *tmp, struct weir_dirs *dirs)
         return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
     struct weir_tmp made = {.fd = -1};
     weir_hex(made.base, nonce, sizeof nonce);
-    code = weir_dirs_get(dirs, WEIR_DIR_TMP, WEIR_DIRS_MAKE, &made.dir, NULL);
-    if (code)
-        return code;
-    made.fd = weir_sys->open(made.dir->fd, made.base, O_RDWR | O_CREAT | O_EXCL, FILE_MODE);
-    if (made.fd < 0) {
-        code = weir_fail(-made.fd, "cannot create a file in '%s/%s': %s", weir_dirs_root(dirs),
-                         WEIR_DIR_TMP, weir_errno_text(made.fd));
+    bool again = true;
+    for (int tries = 0; again && tries < TRIES_MAX; tries++) {
+        code = weir_dirs_get(dirs, WEIR_DIR_TMP, WEIR_DIRS_MAKE, &made.dir, NULL);
+        if (code)
+            return code;
+        made.fd = weir_sys->open(made.dir->fd, made.base, O_RDWR | O_CREAT | O_EXCL, FILE_MODE);
+        if (made.fd >= 0) {
+            *tmp = made;
+            return 0;
+        }
+        again = made.fd == -ENOENT && weir_dirs_dead(dirs, made.dir);
         weir_dirs_put(dirs, made.dir);
-        return code;
     }
-    *tmp = made;
-    return 0;
+    return weir_fail(-made.fd, "cannot create a file in '%s/%s': %s", weir_dirs_root(dirs),
+                     WEIR_DIR_TMP, weir_errno_text(made.fd));
 }
 
 /* Did the link happen, although its answer was an error? Links of a file nobody else knows are
@@ -50,19 +53,17 @@ static int link_once(struct weir_tmp *tmp, struct weir_dirs *dirs, struct weir_d
                      const char *base, const char *name, enum weir_doubt *doubt)
 {
     int code = weir_sys->link(tmp->dir->fd, tmp->base, dir->fd, base);
-    if (code) {
-        int happened = link_happened(tmp);
-        *doubt = happened < 0 ? WEIR_DOUBT_LOST : WEIR_SURE;
-        if (happened != 1)
-            return weir_fail(-code, "cannot link '%s/%s': %s", weir_dirs_root(dirs), name,
-                             weir_errno_text(code));
-    }
-    code = weir_sys->fsync(dir->fd);
-    if (!code)
-        return 0;
-    *doubt = WEIR_DOUBT_SYNC;
-    return weir_fail(EIO, "cannot sync the directory of '%s/%s': %s", weir_dirs_root(dirs), name,
-                     weir_errno_text(code));
+    int happened = code ? link_happened(tmp) : 1;
+    /* What may have happened is synced, too: whoever finds the name there takes it for durable. */
+    int synced = happened ? weir_sys->fsync(dir->fd) : 0;
+    *doubt = synced ? WEIR_DOUBT_SYNC : happened < 0 ? WEIR_DOUBT_LOST : WEIR_SURE;
+    if (synced)
+        return weir_fail(EIO, "cannot sync the directory of '%s/%s': %s", weir_dirs_root(dirs),
+                         name, weir_errno_text(synced));
+    if (happened != 1)
+        return weir_fail(-code, "cannot link '%s/%s': %s", weir_dirs_root(dirs), name,
+                         weir_errno_text(code));
+    return 0;
 }
 
 int weir_tmp_publish(struct weir_tmp *tmp, struct weir_dirs *dirs, const char *name,
@@ -117,6 +118,12 @@ static int write_all(int fd, const char *data, size_t size)
 int weir_publish(struct weir_dirs *dirs, const char *name, const void *data, size_t size,
                  enum weir_doubt *doubt)
 {
+    return weir_publish_until(dirs, name, data, size, 0, doubt);
+}
+
+int weir_publish_until(struct weir_dirs *dirs, const char *name, const void *data, size_t size,
+                       uint64_t until_ns, enum weir_doubt *doubt)
+{
     struct weir_tmp tmp;
     *doubt = WEIR_SURE;
     int code = weir_tmp_open(&tmp, dirs);
@@ -126,6 +133,8 @@ int weir_publish(struct weir_dirs *dirs, const char *name, const void *data, siz
     if (code)
         weir_fail(-code, "cannot write '%s/%s': %s", weir_dirs_root(dirs), name,
                   weir_errno_text(code));
+    else if (until_ns && weir_sys->now_ns(WEIR_CLOCK_BOOT) > until_ns)
+        code = weir_fail(ESTALE, "it is too late to make '%s/%s'", weir_dirs_root(dirs), name);
     else
         code = weir_tmp_publish(&tmp, dirs, name, doubt);
     weir_tmp_close(&tmp, dirs);

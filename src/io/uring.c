@@ -8,11 +8,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <liburing.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "io/checkers.h"
 #include "io/io.h"
 #include "util/err.h"
 #include "util/sys.h"
@@ -45,10 +47,16 @@ struct weir_uring {
     int start_code;
 };
 
-int weir_uring_probe(void)
+/* Two for each request (a write and the sync linked behind it) and one for the eventfd. */
+static unsigned ring_entries(unsigned depth)
+{
+    return 2 * depth + 2;
+}
+
+int weir_uring_probe(unsigned depth)
 {
     struct io_uring ring;
-    int code = io_uring_queue_init(2, &ring, 0);
+    int code = io_uring_queue_init(ring_entries(depth), &ring, 0);
     if (code == 0)
         io_uring_queue_exit(&ring);
     return code;
@@ -74,10 +82,9 @@ int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned de
     return 0;
 }
 
-/* Two entries for each request (a write and the sync linked behind it) and one for the eventfd. */
 static int ring_init(struct weir_uring *u)
 {
-    unsigned entries = 2 * u->depth + 2;
+    unsigned entries = ring_entries(u->depth);
     int code = io_uring_queue_init(entries, &u->ring,
                                    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
                                        IORING_SETUP_COOP_TASKRUN);
@@ -230,6 +237,20 @@ static void arm_wake(struct weir_uring *u)
     u->waking = true;
 }
 
+/* valgrind (3.19) lets no other thread run while one is in io_uring_enter(2): there, the thread
+ * waits in poll(2) instead. */
+static int submit_and_wait(struct weir_uring *u)
+{
+    if (!RUNNING_ON_VALGRIND)
+        return io_uring_submit_and_wait(&u->ring, 1);
+    struct pollfd ring = {.fd = u->ring.ring_fd, .events = POLLIN};
+    int code = io_uring_submit(&u->ring);
+    if (code < 0)
+        return code;
+    poll(&ring, 1, -1);
+    return io_uring_get_events(&u->ring);
+}
+
 static void *drive(void *arg)
 {
     struct weir_uring *u = arg;
@@ -243,7 +264,7 @@ static void *drive(void *arg)
         return NULL;
     while (take(u)) {
         arm_wake(u);
-        code = io_uring_submit_and_wait(&u->ring, 1);
+        code = submit_and_wait(u);
         assert(code >= 0 || code == -EINTR || code == -EAGAIN || code == -EBUSY);
         pthread_mutex_lock(&u->lock);
         u->sleeping = false;
@@ -279,7 +300,7 @@ static void wake(struct weir_uring *u)
     assert(n == sizeof one);
 }
 
-void weir_uring_submit(struct weir_uring *u, struct weir_req *req)
+int weir_uring_submit(struct weir_uring *u, struct weir_req *req)
 {
     req->next = NULL;
     pthread_mutex_lock(&u->lock);
@@ -290,10 +311,7 @@ void weir_uring_submit(struct weir_uring *u, struct weir_req *req)
         wake(u);
     }
     pthread_mutex_unlock(&u->lock);
-    if (code) {
-        weir_req_fail(req, -code, "cannot start an io_uring: %s", weir_errno_text(code));
-        weir_req_done(req);
-    }
+    return code;
 }
 
 void weir_uring_forget(struct weir_uring *u, struct weir_file *file)

@@ -12,6 +12,45 @@
 #include "util/err.h"
 #include "util/sys.h"
 
+/* The plain name of an object is there only while its seal is (tier.h, ALIAS). So a file that is
+ * still there after no seal was seen is not one; it is held open, so no other can look like it. */
+static int check_foreign(weir_store *store, const char *key, struct weir_handle *blob)
+{
+    struct weir_sealed sealed;
+    struct weir_req req;
+    int code = weir_sealed_load(&sealed, store, key);
+    if (!code) {
+        code = sealed.seal.kind == WEIR_SEAL_VOID ? -ENOENT : -EAGAIN;
+        weir_sealed_free(&sealed);
+    }
+    if (code != -ENOENT)
+        return code;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = key;
+    req.handle = blob;
+    code = weir_tier_call(store->tier, &req);
+    return code == -ENOENT || code == -ESTALE ? -EAGAIN : code;
+}
+
+int weir_foreign_open(struct weir_handle **out, struct weir_blob_stat *stat, weir_store *store,
+                      const char *key)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_OPEN);
+    req.name = key;
+    int code = weir_tier_call(store->tier, &req);
+    if (code)
+        return code;
+    code = check_foreign(store, key, req.handle);
+    if (code) {
+        weir_handle_close(req.handle);
+        return code;
+    }
+    *out = req.handle;
+    *stat = req.stat;
+    return 0;
+}
+
 static int load_old(struct weir_learned *l, weir_store *store, const char *key)
 {
     char name[WEIR_NAME_BYTES_MAX];

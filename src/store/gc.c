@@ -45,7 +45,10 @@ static int sweep(struct gc *gc)
 {
     struct weir_req req;
     weir_req_init(&req, WEIR_OP_SWEEP);
-    req.off = gc->grace_ns;
+    /* The writer of one that is older than half the grace is, too, and will not seal. So the
+     * temporary file of a seal goes before the data that it would make live can be debris: a
+     * writer that stood still just before its link finds it gone. */
+    req.off = gc->grace_ns / 2;
     req.dry = gc->dry;
     int code = weir_tier_call(gc->store->tier, &req);
     if (code)
@@ -63,14 +66,25 @@ static int sweep(struct gc *gc)
 static void restore_alias(struct gc *gc, const char *key, const char *data_name)
 {
     struct weir_blob_stat stat;
+    struct weir_sealed found;
     struct weir_req req;
-    if (gc->dry || stat_name(gc->store, key, &stat) != -ENOENT)
+    char name[WEIR_NAME_BYTES_MAX];
+    if (gc->dry || stat_name(gc->store, key, &stat) != -ENOENT ||
+        weir_sealed_load(&found, gc->store, key))
         return;
+    weir_key_name(name, WEIR_DIR_SEAL, key);
     weir_req_init(&req, WEIR_OP_ALIAS);
     req.name = key;
     req.name2 = data_name;
-    if (weir_tier_call(gc->store->tier, &req) == 0)
+    req.guard = name;
+    req.buf = found.record;
+    req.len = found.record_size;
+    bool same = found.seal.kind == WEIR_SEAL_OBJECT &&
+                found.seal.data_name_size == strlen(data_name) &&
+                !memcmp(found.seal.data_name, data_name, found.seal.data_name_size);
+    if (same && weir_tier_call(gc->store->tier, &req) == 0)
         gc->result.links_restored++;
+    weir_sealed_free(&found);
 }
 
 static int place_void(struct gc *gc, const char *key)
@@ -109,7 +123,8 @@ static int is_live(struct gc *gc, const char *key, const uint8_t *nonce)
         return 1;
     if (code)
         return code;
-    code = found.seal.kind == WEIR_SEAL_OBJECT && !memcmp(found.seal.nonce, nonce, WEIR_NONCE_BYTES);
+    code = found.seal.kind == WEIR_SEAL_OBJECT &&
+           !memcmp(found.seal.nonce, nonce, WEIR_NONCE_BYTES);
     weir_sealed_free(&found);
     return code;
 }
@@ -150,8 +165,8 @@ static int collect_data(struct gc *gc, const char *rest)
     if (!gc->dry) {
         struct weir_req req;
         code = claim(gc, key, nonce);
-        if (code)
-            return code < 0 ? code : 0;
+        if (code) /* -ENOENT: a seal came and went meanwhile; the next gc tries again */
+            return code < 0 && code != -ENOENT ? code : 0;
         weir_req_init(&req, WEIR_OP_REMOVE);
         req.name = name;
         code = weir_tier_call(gc->store->tier, &req);
@@ -177,8 +192,8 @@ static int collect_void(struct gc *gc, const char *rest)
     if (code || stat.size != WEIR_SEAL_VOID_BYTES)
         return code == -ENOENT ? 0 : code;
     code = weir_sealed_load(&found, gc->store, key);
-    if (code == -ENOENT || code == -EBADMSG)
-        return 0; /* gone, or damaged: verify names it */
+    if (code == -ENOENT || code == -EBADMSG || code == -EPROTO)
+        return 0; /* gone, or a newer Weir's, or damaged: verify names it */
     if (code)
         return code;
     if (found.seal.kind == WEIR_SEAL_VOID && !gc->dry) {
@@ -192,12 +207,15 @@ static int collect_void(struct gc *gc, const char *rest)
     return code;
 }
 
-/* What was learned of a file that is gone. */
+/* What was learned of a file that is gone, or whose place an object took. */
 static int collect_learned(struct gc *gc, const char *rest)
 {
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
     struct weir_blob_stat stat;
-    if (!weir_key_of_name(key, rest) || gc->dry || stat_name(gc->store, key, &stat) != -ENOENT)
+    if (!weir_key_of_name(key, rest) || gc->dry)
+        return 0;
+    weir_key_name(name, WEIR_DIR_SEAL, key);
+    if (stat_name(gc->store, key, &stat) != -ENOENT && stat_name(gc->store, name, &stat))
         return 0;
     struct weir_req req;
     snprintf(name, sizeof name, "%s%s", WEIR_DIR_LEARN, rest);
@@ -207,6 +225,22 @@ static int collect_learned(struct gc *gc, const char *rest)
     return code == -ENOENT ? 0 : code;
 }
 
+/* Crashed writers leave directories, too. A writer whose directory goes makes it again. */
+static int drop_directory(struct gc *gc, const char *dir, const char *rest)
+{
+    char name[WEIR_NAME_BYTES_MAX];
+    struct weir_req req;
+    if (gc->dry)
+        return 0;
+    snprintf(name, sizeof name, "%s%s", dir, rest);
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = name;
+    req.off = gc->grace_ns;
+    req.stat.time_ns = gc->now_ns;
+    weir_tier_call(gc->store->tier, &req);
+    return 0;
+}
+
 static int each(struct gc *gc, const char *dir, int (*fn)(struct gc *, const char *))
 {
     struct weir_walk *walk;
@@ -214,9 +248,12 @@ static int each(struct gc *gc, const char *dir, int (*fn)(struct gc *, const cha
     int code = weir_walk_open(&walk, gc->store, dir, NULL);
     if (code)
         return code;
-    while ((code = weir_walk_next(walk, &name)) == 1)
-        if ((code = fn(gc, name)))
+    while ((code = weir_walk_next(walk, &name)) == 1) {
+        bool is_dir = name[strlen(name) - 1] == '/';
+        code = is_dir ? drop_directory(gc, dir, name) : fn(gc, name);
+        if (code)
             break;
+    }
     weir_walk_close(walk);
     return code;
 }
@@ -235,6 +272,9 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
         code = sweep(&gc);
     if (!code)
         code = each(&gc, WEIR_DIR_DATA, collect_data);
+    /* With no writer about, the voids just placed have done their work. */
+    if (!code && now && !gc.dry)
+        code = weir_store_now(store, &gc.now_ns);
     if (!code)
         code = each(&gc, WEIR_DIR_SEAL, collect_void);
     if (!code)

@@ -119,7 +119,7 @@ static int read_dir(weir_list *list, struct level *level, const char *top)
             code = add_found(list, level, at[0], at + 1, *top != 0);
     } while (!code && req.result);
     weir_handle_close(cursor);
-    return code == -ENOENT ? 0 : code;
+    return code == -ENOENT && *name ? 0 : code; /* but the root must be there */
 }
 
 static int by_name(const void *a, const void *b)
@@ -157,6 +157,9 @@ static int enter(weir_list *list, const char *dir)
     int code = read_dir(list, level, WEIR_DIR_SEAL);
     if (!code)
         code = read_dir(list, level, "");
+    /* A plain directory that became a link is not entered; what is sealed below it is listed. */
+    if (code == -ELOOP && (list->depth || level->count))
+        code = 0;
     if (code) {
         level_free(level);
         return code;

@@ -17,8 +17,6 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { OPEN_TRIES_MAX = 8 };
-
 struct weir_object {
     weir_store *store;
     struct weir_handle *blob;
@@ -36,6 +34,8 @@ struct scan {
     weir_object *obj;
     char *buf; /* NULL: only check */
     uint64_t begin, end, next;
+    weir_progress_fn progress; /* or NULL */
+    void *progress_arg;
     struct weir_queue done;
     struct weir_req *idle;
     unsigned in_flight;
@@ -105,18 +105,9 @@ static int open_sealed(weir_object *obj)
 static int open_foreign(weir_object *obj)
 {
     struct weir_blob_stat stat;
-    struct weir_sealed sealed;
     strcpy(obj->data_name, obj->key);
-    int code = open_blob(obj, &stat);
+    int code = weir_foreign_open(&obj->blob, &stat, obj->store, obj->key);
     if (code)
-        return code;
-    /* Sealed while we looked: then that was its plain name, not somebody else's file. */
-    code = weir_sealed_load(&sealed, obj->store, obj->key);
-    if (code == 0) {
-        weir_sealed_free(&sealed);
-        return -EAGAIN;
-    }
-    if (code != -ENOENT)
         return code;
     if (stat.size > WEIR_OBJECT_BYTES_MAX)
         return weir_fail(EFBIG, "'%s' is %" PRIu64 " bytes, the limit is 4 TiB", obj->key,
@@ -130,8 +121,8 @@ static int open_foreign(weir_object *obj)
     code = weir_learned_load(&obj->learned, obj->store, obj->key, stat.size, stat.time_ns,
                              WEIR_BLOCK_BYTES_MAX);
     if (!code)
-        obj->info.algorithm =
-            weir_algorithm_name(obj->learned.missing ? WEIR_ALGORITHM_NONE : WEIR_ALGORITHM_XXH3_128);
+        obj->info.algorithm = weir_algorithm_name(
+            obj->learned.missing ? WEIR_ALGORITHM_NONE : WEIR_ALGORITHM_XXH3_128);
     return code;
 }
 
@@ -168,7 +159,7 @@ int weir_object_open(weir_object **out, weir_store *store, const char *key)
     obj->store = store;
     strcpy(obj->key, key);
     code = -EAGAIN;
-    for (int tries = 0; code == -EAGAIN && tries < OPEN_TRIES_MAX; tries++)
+    for (int tries = 0; code == -EAGAIN && tries < WEIR_LOOKS_MAX; tries++)
         code = open_once(obj);
     if (code == -ENOENT)
         weir_fail(ENOENT, "there is no object '%s' in '%s'", key, store->url);
@@ -270,18 +261,30 @@ static bool lands_in_place(const struct scan *scan, uint64_t begin, uint64_t end
            (end - begin) % WEIR_IO_ALIGN == 0;
 }
 
-/* Sends the next unit off. tag is 1 if it lands in a pool buffer. */
-static void send_unit(struct scan *scan, bool only)
+/* Units under way hold buffers that only this thread gives back, so it waits for one only while it
+ * has none: else readers would wait for each other. */
+static int unit_buffer(const struct scan *scan, void **buf)
+{
+    struct weir_pool *pool = weir_io_pool(scan->obj->store->io);
+    return scan->in_flight ? weir_pool_try(pool, buf) : weir_pool_get(pool, buf);
+}
+
+/* Sends the next unit off; false if it cannot go now. tag is 1 if it lands in a pool buffer. */
+static bool send_unit(struct scan *scan, bool only)
 {
     weir_object *obj = scan->obj;
     uint64_t begin = scan->next, end = unit_end(scan, begin);
     bool in_place = lands_in_place(scan, begin, end);
-    void *buf = scan->buf + (begin - scan->begin);
-    int code = in_place ? 0 : weir_pool_get(weir_io_pool(obj->store->io), &buf);
-    if (code) {
+    void *buf;
+    int code = 0;
+    if (in_place)
+        buf = scan->buf + (begin - scan->begin);
+    else
+        code = unit_buffer(scan, &buf);
+    if (code && code != -EAGAIN)
         scan_failed(scan, code);
-        return;
-    }
+    if (code)
+        return false;
     struct weir_req *req = scan->idle;
     scan->idle = req->next;
     scan->in_flight++;
@@ -296,6 +299,7 @@ static void send_unit(struct scan *scan, bool only)
     req->blocking = only; /* nothing else is under way: no thread need be woken */
     weir_req_push(req, weir_queue_done, &scan->done);
     weir_tier_submit(obj->store->tier, req);
+    return true;
 }
 
 /* Gives the caller what it asked for of a unit in a pool buffer. */
@@ -330,6 +334,8 @@ static void take_unit(struct scan *scan)
     } else if (code) {
         memset(req->buf, 0, req->len); /* nobody shall mistake it for data */
     }
+    if (!code && scan->progress && scan->progress(scan->progress_arg, req->len))
+        scan_failed(scan, weir_fail(ECANCELED, "verifying '%s' was stopped", obj->key));
     req->next = scan->idle;
     scan->idle = req;
 }
@@ -347,8 +353,8 @@ static int run_scan(struct scan *scan)
     }
     weir_queue_init(&scan->done);
     while (scan->in_flight || (!scan->code && scan->next < scan->end)) {
-        while (!scan->code && scan->idle && scan->next < scan->end)
-            send_unit(scan, only);
+        while (!scan->code && scan->idle && scan->next < scan->end && send_unit(scan, only))
+            ;
         if (scan->in_flight)
             take_unit(scan);
     }
@@ -356,8 +362,9 @@ static int run_scan(struct scan *scan)
     return scan->code ? weir_fail_text(scan->code, scan->text) : 0;
 }
 
-int weir_object_scan(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got)
+int weir_object_read(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got)
 {
+    assert(buf || !size);
     int code = weir_store_check(obj->store);
     if (code)
         return code;
@@ -381,27 +388,19 @@ int weir_object_scan(weir_object *obj, void *buf, size_t size, uint64_t off, siz
     return code;
 }
 
-int weir_object_read(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got)
-{
-    assert(buf || !size);
-    return weir_object_scan(obj, buf, size, off, got);
-}
-
 int weir_verify(weir_store *store, const char *key, weir_progress_fn progress, void *arg)
 {
-    enum { STEP_BYTES = 64 << 20 };
     weir_object *obj;
     int code = weir_object_open(&obj, store, key);
     if (code)
         return code;
-    uint64_t off = 0;
-    while (!code && off < obj->info.size_bytes) {
-        size_t got = 0;
-        code = weir_object_scan(obj, NULL, STEP_BYTES, off, &got);
-        off += got;
-        if (!code && progress && progress(arg, got))
-            code = weir_fail(ECANCELED, "verifying '%s' was stopped", key);
-    }
+    struct scan scan = {
+        .obj = obj,
+        .end = obj->info.size_bytes,
+        .progress = progress,
+        .progress_arg = arg,
+    };
+    code = run_scan(&scan);
     weir_object_close(obj);
     return code;
 }

@@ -76,10 +76,12 @@ static int put_options_read(weir_put_options *out, const weir_put_options *given
     return 0;
 }
 
-/* Remembers the first failure and returns it. */
+/* Remembers the first failure and returns it; its text names the object. */
 static int put_failed(weir_put *put, int code)
 {
     if (!put->code) {
+        if (!strstr(weir_fail_last(), put->key))
+            weir_fail_in(code, "cannot write '%s'", put->key);
         put->code = code;
         memcpy(put->text, weir_fail_last(), sizeof put->text);
     }
@@ -357,19 +359,24 @@ int weir_put_write(weir_put *put, const void *data, size_t size)
 
 /* ---- the commit ---- */
 
-static void remove_data(weir_put *put)
+/* Removes what was written, and nothing else that may stand under that name. Only under the key
+ * itself could it still be seen, as somebody's plain file: there it must go for good. */
+static int remove_data(weir_put *put)
 {
     struct weir_req req;
+    bool own = put->flags & WEIR_PUT_OWN_NAME;
     weir_req_init(&req, WEIR_OP_REMOVE);
     req.name = put->data_name;
-    weir_tier_call(put->store->tier, &req);
-    put->has_data = false;
+    req.handle = put->sink;
+    req.sync = own;
+    int code = weir_tier_call(put->store->tier, &req);
+    return own && code != -ENOENT && code != -ESTALE ? code : 0;
 }
 
 static int finish_data(weir_put *put)
 {
     int code = put->code ? put_failed(put, put->code) : 0;
-    if (!code && put->buf)
+    if (!code && put->fill) /* a buffer may have been asked for and left empty */
         code = send_buffer(put, true);
     drain(put);
     if (!code && put->code)
@@ -429,13 +436,21 @@ static int plain_free(weir_put *put)
     weir_req_init(&req, WEIR_OP_STAT);
     req.name = put->key;
     int code = weir_tier_call(put->store->tier, &req);
-    if (code)
-        return code == -ENOENT ? 0 : code;
-    code = whose_seal(put);
-    if (code == -EEXIST || code == -EAGAIN)
-        return code;
-    return weir_fail(EEXIST, "'%s' exists already, as a plain file that Weir did not write",
-                     put->key);
+    for (int looks = 0; !code && looks < WEIR_LOOKS_MAX; looks++) {
+        struct weir_handle *blob;
+        struct weir_blob_stat stat;
+        code = weir_foreign_open(&blob, &stat, put->store, put->key);
+        if (!code) {
+            weir_handle_close(blob);
+            return weir_fail(EEXIST, "'%s' exists already, as a plain file that Weir did not write",
+                             put->key);
+        }
+        if (code == -EAGAIN) {
+            code = whose_seal(put);
+            code = code == -ENOENT ? 0 : code; /* it came and went */
+        }
+    }
+    return code == -ENOENT ? 0 : code;
 }
 
 static int unknown(weir_put *put)
@@ -444,73 +459,62 @@ static int unknown(weir_put *put)
     return -WEIR_EUNKNOWN;
 }
 
-/* Puts the seal, and settles what a lost answer leaves open. */
-static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t size)
+static int too_old(weir_put *put)
+{
+    return weir_fail(ESTALE,
+                     "writing '%s' took longer than half the store's grace (%llu s), so gc may "
+                     "have taken this writer for dead: write it again",
+                     put->key, (unsigned long long)(put->store->grace_ns / 1000000000));
+}
+
+/* Puts the seal, and settles what a lost answer leaves open. -ENOENT: what stood there is gone. */
+static int put_seal_once(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
     struct weir_req req;
     weir_req_init(&req, WEIR_OP_PUT);
     req.name = name;
     req.buf = record;
     req.len = size;
+    req.off = put->started_ns + put->store->grace_ns / 2;
     int code = weir_tier_call(put->store->tier, &req);
     if (!code)
         return 0;
     if (req.doubt == WEIR_DOUBT_SYNC)
         return unknown(put);
+    if (code == -ESTALE && req.doubt == WEIR_SURE)
+        return too_old(put);
     if (code != -EEXIST && req.doubt == WEIR_SURE)
         return code;
     int whose = whose_seal(put);
     if (whose == 0 || whose == -EEXIST || whose == -EAGAIN)
         return whose;
+    if (whose == -ENOENT && req.doubt == WEIR_SURE) /* the tier knows that ours never stood there */
+        return whose;
     weir_fail_text(code, req.text);
     return unknown(put);
 }
 
-static uint64_t age_ns(const weir_put *put)
+static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
-    return weir_sys->now_ns(WEIR_CLOCK_BOOT) - put->started_ns;
+    int code = -ENOENT;
+    for (int looks = 0; code == -ENOENT && looks < WEIR_LOOKS_MAX; looks++)
+        code = put_seal_once(put, name, record, size);
+    if (code == -ENOENT)
+        code = weir_fail(EAGAIN, "'%s' keeps being written and removed: try later", put->key);
+    return code;
 }
 
-static int too_old(weir_put *put)
-{
-    return weir_fail(ESTALE,
-                     "writing '%s' took longer than half the store's grace (%llu s), so gc may have "
-                     "taken this writer for dead: write it again",
-                     put->key, (unsigned long long)(put->store->grace_ns / 1000000000));
-}
-
-/* The seal is there, but this writer slept past the whole grace on its way: if gc took the data
- * meanwhile, the seal stands for nothing and goes. Nobody was told of it. */
-static int recheck(weir_put *put, const char *name, uint8_t *record, size_t size)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = put->data_name;
-    int code = weir_tier_call(put->store->tier, &req);
-    if (code != -ENOENT)
-        return code ? unknown(put) : 0;
-    weir_req_init(&req, WEIR_OP_REMOVE_IF);
-    req.name = name;
-    req.buf = record;
-    req.len = size;
-    weir_tier_call(put->store->tier, &req);
-    put->has_data = false;
-    return too_old(put);
-}
-
-/* A plain name beside the data, for people. That it cannot be made is no failure; that the object
- * was removed meanwhile means the name must go again. */
-static void make_alias(weir_put *put)
+/* A plain name beside the data, for people, unless the object was removed meanwhile. That it cannot
+ * be made is no failure. */
+static void make_alias(weir_put *put, const char *seal_name, uint8_t *record, size_t size)
 {
     struct weir_req req;
     weir_req_init(&req, WEIR_OP_ALIAS);
     req.name = put->key;
     req.name2 = put->data_name;
-    if (weir_tier_call(put->store->tier, &req) || whose_seal(put) == 0)
-        return;
-    weir_req_init(&req, WEIR_OP_REMOVE);
-    req.name = put->key;
-    req.handle = put->sink;
+    req.guard = seal_name;
+    req.buf = record;
+    req.len = size;
     weir_tier_call(put->store->tier, &req);
 }
 
@@ -526,12 +530,10 @@ static int seal_it(weir_put *put)
     if (code)
         return code;
     weir_key_name(name, WEIR_DIR_SEAL, put->key);
-    code = age_ns(put) > put->store->grace_ns / 2 ? too_old(put) : put_seal(put, name, record, size);
-    if (!code && age_ns(put) > put->store->grace_ns / 2)
-        code = recheck(put, name, record, size);
-    free(record);
+    code = put_seal(put, name, record, size);
     if (!code && !own)
-        make_alias(put);
+        make_alias(put, name, record, size);
+    free(record);
     return code;
 }
 
@@ -549,8 +551,11 @@ int weir_put_commit(weir_put *put, weir_put_result *result)
          * stays: gc will know. */
         put->code = 0;
         put_failed(put, code);
-        if (put->has_data && code != -WEIR_EUNKNOWN)
-            remove_data(put);
+        if (put->has_data && code != -WEIR_EUNKNOWN && remove_data(put)) {
+            weir_fail_text(0, put->text);
+            put->code = 0;
+            put_failed(put, unknown(put));
+        }
         put->has_data = false;
         return put_failed(put, code);
     }

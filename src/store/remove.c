@@ -1,7 +1,7 @@
 /* remove.c - removing an object. The order matters, because a crash may come anywhere and readers
  * and writers are about: the plain name first (without a seal it would look like somebody else's
- * file), then the seal, durably (from here on the object does not exist), then the data, then the
- * plain name once more, if the object's writer made it in between.
+ * file) and then the seal, durably, in one request that no writer gets between; from here on the
+ * object does not exist. Then the data.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,18 +10,9 @@
 #include "store/store.h"
 #include "util/err.h"
 
-static void remove_alias(weir_store *store, const char *key, struct weir_handle *blob)
-{
-    struct weir_req req;
-    if (!blob)
-        return;
-    weir_req_init(&req, WEIR_OP_REMOVE);
-    req.name = key;
-    req.handle = blob;
-    weir_tier_call(store->tier, &req);
-}
-
-static int remove_seal(weir_store *store, const char *key, const struct weir_sealed *found)
+/* blob: the object's data, or NULL; with it the plain name goes, too. */
+static int remove_seal(weir_store *store, const char *key, const struct weir_sealed *found,
+                       struct weir_handle *blob)
 {
     char name[WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -30,6 +21,8 @@ static int remove_seal(weir_store *store, const char *key, const struct weir_sea
     req.name = name;
     req.buf = found->record;
     req.len = found->record_size;
+    req.name2 = key;
+    req.handle = blob;
     int code = weir_tier_call(store->tier, &req);
     if (code == -ENOENT || code == -ESTALE)
         return weir_fail(ENOENT, "'%s' was removed by somebody else meanwhile", key);
@@ -43,54 +36,77 @@ static int remove_seal(weir_store *store, const char *key, const struct weir_sea
 static int remove_sealed(weir_store *store, const char *key, const struct weir_sealed *found)
 {
     char data_name[WEIR_NAME_BYTES_MAX];
+    struct weir_handle *blob = NULL;
     struct weir_req req;
+    int code = 0;
     snprintf(data_name, sizeof data_name, "%.*s", (int)found->seal.data_name_size,
              found->seal.data_name);
-    weir_req_init(&req, WEIR_OP_OPEN);
-    req.name = data_name;
-    /* Missing data is no reason to keep a seal. */
-    struct weir_handle *blob = weir_tier_call(store->tier, &req) ? NULL : req.handle;
-    bool own = !strcmp(data_name, key);
-    if (!own)
-        remove_alias(store, key, blob);
-    int code = remove_seal(store, key, found);
-    if (!code) {
-        weir_req_init(&req, WEIR_OP_REMOVE);
+    bool own = !strcmp(data_name, key); /* then it has no other name */
+    if (!own) {
+        weir_req_init(&req, WEIR_OP_OPEN);
         req.name = data_name;
-        weir_tier_call(store->tier, &req); /* what stays is unsealed: gc takes it */
-        if (!own)
-            remove_alias(store, key, blob);
+        code = weir_tier_call(store->tier, &req);
+        blob = code ? NULL : req.handle;
+        if (code && code != -ENOENT) /* missing data is no reason to keep a seal */
+            return code;
     }
+    code = remove_seal(store, key, found, blob);
     weir_handle_close(blob);
+    if (code)
+        return code;
+    /* What stays is unsealed: gc takes it. But under the key itself it would look like somebody
+     * else's file. */
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = data_name;
+    req.sync = own;
+    code = weir_tier_call(store->tier, &req);
+    if (!own || !code || code == -ENOENT)
+        return 0;
+    weir_fail_in(code, "'%s' was removed, but its file may have stayed", key);
+    return -WEIR_EUNKNOWN;
+}
+
+/* Why there is nothing to remove; -EAGAIN: there may be now. */
+static int no_object(weir_store *store, const char *key)
+{
+    struct weir_handle *blob;
+    struct weir_blob_stat stat;
+    int code = weir_foreign_open(&blob, &stat, store, key);
+    if (code == -ENOENT)
+        return weir_fail(ENOENT, "there is no object '%s' in '%s'", key, store->url);
+    if (code == -EAGAIN)
+        return weir_fail(EAGAIN, "'%s' keeps being removed and written again: try later", key);
+    if (!code)
+        weir_handle_close(blob);
+    return weir_fail(EPERM,
+                     "'%s' is a plain file that Weir did not write: remove it with the tools of "
+                     "its owner",
+                     key);
+}
+
+static int remove_once(weir_store *store, const char *key)
+{
+    struct weir_sealed found;
+    int code = weir_sealed_load(&found, store, key);
+    if (code)
+        return code == -ENOENT ? no_object(store, key) : code;
+    code = found.seal.kind == WEIR_SEAL_VOID ? no_object(store, key)
+                                             : remove_sealed(store, key, &found);
+    weir_sealed_free(&found);
     return code;
 }
 
 int weir_remove(weir_store *store, const char *key)
 {
-    struct weir_sealed found;
     int code = weir_store_check_writable(store);
     if (!code)
         code = weir_key_check(key);
-    if (!code)
-        code = weir_sealed_load(&found, store, key);
-    if (!code && found.seal.kind == WEIR_SEAL_VOID) {
-        weir_sealed_free(&found);
-        code = -ENOENT;
-    }
-    if (code == -ENOENT) {
-        struct weir_req req;
-        weir_req_init(&req, WEIR_OP_STAT);
-        req.name = key;
-        if (weir_tier_call(store->tier, &req) == 0)
-            return weir_fail(EPERM,
-                             "'%s' is a plain file that Weir did not write: remove it with the "
-                             "tools of its owner",
-                             key);
-        return weir_fail(ENOENT, "there is no object '%s' in '%s'", key, store->url);
-    }
     if (code)
         return code;
-    code = remove_sealed(store, key, &found);
-    weir_sealed_free(&found);
+    code = -EAGAIN;
+    for (int looks = 0; code == -EAGAIN && looks < WEIR_LOOKS_MAX; looks++)
+        code = remove_once(store, key);
+    if (code && !strstr(weir_fail_last(), key))
+        weir_fail_in(code, "cannot remove '%s'", key);
     return code;
 }

@@ -103,8 +103,9 @@ int weir_seal_decode(struct weir_seal *out, const uint8_t *record, size_t size, 
     if (memcmp(sum, record + size - WEIR_SUM_BYTES, WEIR_SUM_BYTES))
         return damaged(key, "its bytes do not match its own sum");
     if (weir_load_le(record + 8, 2) != VERSION)
-        return weir_fail(EPROTO, "the seal of '%s' was written by a newer Weir (version %u): update",
-                         key, (unsigned)weir_load_le(record + 8, 2));
+        return weir_fail(EPROTO,
+                         "the seal of '%s' was written by a newer Weir (version %u): update", key,
+                         (unsigned)weir_load_le(record + 8, 2));
     struct weir_seal s = {
         .kind = record[10],
         .algorithm = record[11],

@@ -82,8 +82,8 @@ int weir_store_check_writable(const weir_store *store)
     int code = weir_store_check(store);
     if (!code && !store->uuid[0])
         code = weir_fail(EROFS,
-                         "'%s' is a plain directory, not a store: it can be read; to write, open it "
-                         "with WEIR_STORE_CREATE",
+                         "'%s' is a plain directory, not a store: it can be read; to write, open "
+                         "it with WEIR_STORE_CREATE",
                          store->url);
     return code;
 }
@@ -232,8 +232,9 @@ int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key
     req.len = WEIR_RECORD_BYTES_MAX;
     int code = weir_tier_call(store->tier, &req);
     if (code)
-        return code == -EFBIG ? weir_fail(EBADMSG, "the seal of '%s' is damaged: it is too long", key)
-                              : code;
+        return code != -EFBIG
+                   ? code
+                   : weir_fail(EBADMSG, "the seal of '%s' is damaged: it is too long", key);
     code = weir_seal_decode(&sealed.seal, req.buf, req.result, key);
     if (!code && sealed.seal.kind == WEIR_SEAL_LEARNED)
         code = weir_fail(EBADMSG, "the seal of '%s' is damaged: it is a learned one", key);

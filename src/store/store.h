@@ -45,10 +45,14 @@ int weir_store_now(weir_store *store, int64_t *time_ns);
 int weir_void_clear(weir_store *store, const char *key, const struct weir_sealed *found,
                     int64_t now_ns, uint64_t life_ns);
 
-/* Reads and checks [off, off + size) of an open object; buf NULL: checks only. */
-int weir_object_scan(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got);
+/* ---- foreign objects: which they are, and what was learned of them ---- */
 
-/* ---- foreign objects: what was learned of them ---- */
+enum { WEIR_LOOKS_MAX = 8 }; /* how often one looks again while objects come and go at a key */
+
+/* Opens the plain file at key if it is somebody else's, not the plain name of an object. -ENOENT if
+ * there is none, -EAGAIN if an object is there, or came or went meanwhile: look again. */
+int weir_foreign_open(struct weir_handle **out, struct weir_blob_stat *stat, weir_store *store,
+                      const char *key);
 
 struct weir_learned {
     uint8_t *sums;  /* of every block, or NULL */
@@ -59,7 +63,7 @@ struct weir_learned {
 };
 int weir_learned_load(struct weir_learned *out, weir_store *store, const char *key, uint64_t size,
                       int64_t time_ns, uint32_t block_bytes);
-/* Keeps what was learned if it is complete and new; a store that cannot be written to keeps none. */
+/* Keeps what was learned if it is complete and new, in a store that can be written to. */
 void weir_learned_keep(struct weir_learned *learned, weir_store *store, const char *key,
                        uint64_t size, int64_t time_ns, uint32_t block_bytes);
 void weir_learned_free(struct weir_learned *learned);
@@ -67,10 +71,11 @@ void weir_learned_free(struct weir_learned *learned);
 /* ---- walking names ---- */
 
 struct weir_walk;
-/* Visits every file below dir (".weir/data/", "" …), in no order. `skip` names a directory at the
- * top that is left out, or is NULL. */
+/* Visits every file and every empty directory below dir (".weir/data/", "" …), in no order. `skip`
+ * names a directory at the top that is left out, or is NULL. */
 int weir_walk_open(struct weir_walk **out, weir_store *store, const char *dir, const char *skip);
-/* 1 and the name relative to dir (borrowed until the next call), 0 at the end, -errno. */
+/* 1 and the name relative to dir (borrowed until the next call; a directory's ends with '/'), 0 at
+ * the end, -errno. */
 int weir_walk_next(struct weir_walk *walk, const char **name);
 void weir_walk_close(struct weir_walk *walk);
 

@@ -1,5 +1,5 @@
-/* walk.c - every file below a directory of the tier, one directory at a time: directories found on
- * the way wait in a list, so that one cursor is open whatever the depth.
+/* walk.c - every file and every empty directory below a directory of the tier, one directory at a
+ * time: directories found on the way wait in a list, so that one cursor is open whatever the depth.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct weir_walk {
     char full[2 * WEIR_NAME_BYTES_MAX];
     char name[2 * WEIR_NAME_BYTES_MAX];
     struct weir_handle *cursor;
-    bool listing;
+    bool listing, any; /* any: the directory being listed is not empty */
     struct pending *pending;
     const char *page; /* the next entry */
     uint64_t left;
@@ -66,6 +66,7 @@ static void end_directory(struct weir_walk *walk)
 {
     weir_handle_close(walk->cursor);
     walk->cursor = NULL;
+    walk->any = false;
     struct pending *next = walk->pending;
     walk->listing = next != NULL;
     if (next) {
@@ -96,10 +97,17 @@ int weir_walk_next(struct weir_walk *walk, const char **name)
             int code = next_page(walk);
             if (code)
                 return code;
-            if (!walk->left)
-                end_directory(walk);
-            continue;
+            if (walk->left)
+                continue;
+            bool empty = !walk->any && walk->dir[0];
+            snprintf(walk->name, sizeof walk->name, "%s", walk->dir);
+            end_directory(walk);
+            if (!empty)
+                continue;
+            *name = walk->name;
+            return 1;
         }
+        walk->any = true;
         const char *entry = walk->page;
         walk->page += strlen(entry) + 1;
         walk->left--;

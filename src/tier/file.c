@@ -21,8 +21,11 @@ enum {
     TRIES_MAX = 8,                 /* a directory removed under us is looked up again */
     DIRECT_BYTES_MIN = 131072,     /* smaller files are not worth a second descriptor */
     ALLOCATE_BYTES_MIN = 64 << 20, /* streams of unknown length are preallocated in such steps, */
-    ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this */
+    ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this, */
+    ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
     DENTS_BYTES = 32768,
+    LOCK_TRIES_MAX = 50, /* for a plain name, 1 ms apart */
+    LOCK_PAUSE_NS = 1000000,
 };
 
 #define LOCK_NAME ".weir/lock"
@@ -44,7 +47,7 @@ struct file_sink {
     struct file_blob blob; /* its file.fd belongs to tmp */
     struct weir_tmp tmp;
     uint64_t allocated;
-    bool no_fallocate, synced;
+    bool no_fallocate, no_ahead, ragged, synced; /* ragged: it may have bytes nobody wrote */
     char name[];
 };
 
@@ -145,16 +148,16 @@ static int open_plain(struct file_tier *t, struct weir_dir *dir, const char *bas
     return fd;
 }
 
-/* A second descriptor of the same file that goes around the page cache; -1 if there is none. */
+/* A second descriptor of the same file that goes around the page cache, or -errno. */
 static int open_direct(struct weir_dir *dir, const char *base, uint64_t ino, int flags)
 {
     struct weir_sys_stat st;
     int fd = weir_sys->open(dir->fd, base, flags | O_DIRECT | O_NOFOLLOW, 0);
     if (fd < 0)
-        return -1;
+        return fd;
     if (weir_sys->fstat(fd, &st) || st.ino != ino) {
         weir_sys->close(fd);
-        return -1;
+        return -ESTALE;
     }
     return fd;
 }
@@ -217,11 +220,27 @@ static int load_in(struct file_tier *t, struct weir_dir *dir, const char *base,
     return 0;
 }
 
+/* Does the name stand for the file that the request's handle holds open? 0 or -ESTALE. */
+static int same_file(struct file_tier *t, struct weir_dir *dir, const char *base,
+                     const struct weir_req *req)
+{
+    struct weir_sys_stat a, b;
+    int code = weir_sys->stat(dir->fd, base, &a);
+    if (!code)
+        code = weir_sys->fstat(((struct file_blob *)req->handle)->file.fd, &b);
+    if (code)
+        return fail_at(t, code, "stat", req->name);
+    return a.ino == b.ino && a.dev == b.dev ? 0 : weir_fail(ESTALE, "not the same file");
+}
+
 static int stat_in(struct file_tier *t, struct weir_dir *dir, const char *base,
                    struct weir_req *req)
 {
     struct weir_sys_stat st;
-    int code = weir_sys->stat(dir->fd, base, &st);
+    int code = req->handle ? same_file(t, dir, base, req) : 0;
+    if (code)
+        return code;
+    code = weir_sys->stat(dir->fd, base, &st);
     if (code)
         return fail_at(t, code, "stat", req->name);
     if (!st.is_file)
@@ -276,6 +295,44 @@ static int sink_allocate(struct file_sink *sink, uint64_t end)
     return 0;
 }
 
+/* Takes space ahead of a stream of unknown length. Near the end of the space it does not: what is
+ * needed is better than what would be faster, and an fallocate that fails may keep all it got
+ * (ext4), which others need and which would make the file longer than it is. */
+static void sink_allocate_ahead(struct file_sink *sink)
+{
+    int fd = sink->blob.file.fd;
+    struct weir_sys_space space;
+    uint64_t step = sink->allocated;
+    if (sink->no_fallocate || sink->no_ahead)
+        return;
+    if (step < ALLOCATE_BYTES_MIN)
+        step = ALLOCATE_BYTES_MIN;
+    if (step > ALLOCATE_BYTES_MAX)
+        step = ALLOCATE_BYTES_MAX;
+    sink->no_ahead = weir_sys->space(fd, &space) || step > space.free_bytes / ALLOCATE_SHARE;
+    if (sink->no_ahead)
+        return;
+    if (weir_sys->fallocate(fd, sink->allocated, step) == 0) {
+        sink->allocated += step;
+        return;
+    }
+    weir_sys->ftruncate(fd, sink->allocated); /* the commit does it again, and looks */
+    sink->no_ahead = sink->ragged = true;
+}
+
+/* The file is read-only from the beginning, and once it is there only root may open such a file for
+ * writing: for anybody else it is writable for a moment. */
+static int open_direct_sink(struct file_sink *sink, const struct weir_sys_stat *st)
+{
+    const struct weir_tmp *tmp = &sink->tmp;
+    int fd = open_direct(tmp->dir, tmp->base, st->ino, O_WRONLY);
+    if (fd != -EACCES || weir_sys->fchmod(tmp->fd, st->mode | 0200))
+        return fd;
+    fd = open_direct(tmp->dir, tmp->base, st->ino, O_WRONLY);
+    weir_sys->fchmod(tmp->fd, st->mode);
+    return fd;
+}
+
 static int sink_prepare(struct file_sink *sink, const struct weir_req *req)
 {
     struct weir_sys_stat st;
@@ -284,7 +341,7 @@ static int sink_prepare(struct file_sink *sink, const struct weir_req *req)
         return fail_at(sink->blob.tier, code, "stat", req->name);
     if (req->small)
         return 0;
-    sink->blob.file.dfd = open_direct(sink->tmp.dir, sink->tmp.base, st.ino, O_WRONLY);
+    sink->blob.file.dfd = open_direct_sink(sink, &st);
     return sink_allocate(sink, req->off);
 }
 
@@ -325,21 +382,13 @@ static void submit_write(struct file_tier *t, struct weir_req *req)
     struct file_sink *sink = (struct file_sink *)req->handle;
     uint64_t end = req->off + req->len;
     if (sink->blob.file.dfd >= 0 && end > sink->allocated) {
-        uint64_t step = sink->allocated;
-        if (step < ALLOCATE_BYTES_MIN)
-            step = ALLOCATE_BYTES_MIN;
-        if (step > ALLOCATE_BYTES_MAX)
-            step = ALLOCATE_BYTES_MAX;
         int code = sink_allocate(sink, end);
-        /* Near the end of the space, what is needed is better than what would be faster. */
-        if (!code && !sink->no_fallocate &&
-            weir_sys->fallocate(sink->blob.file.fd, sink->allocated, step) == 0)
-            sink->allocated += step;
         if (code) {
             weir_req_take(req, code);
             weir_req_done(req);
             return;
         }
+        sink_allocate_ahead(sink);
     }
     sink->synced = req->sync;
     weir_io_submit(t->io, req, &sink->blob.file);
@@ -349,14 +398,15 @@ static int commit(struct file_tier *t, struct weir_req *req)
 {
     struct file_sink *sink = (struct file_sink *)req->handle;
     int code = 0;
-    if (sink->allocated > req->off) {
+    if (sink->allocated > req->off || sink->ragged) {
         code = weir_sys->ftruncate(sink->blob.file.fd, req->off);
         sink->synced = false;
     }
     if (!code && !sink->synced)
         code = weir_sys->fdatasync(sink->blob.file.fd);
     if (code)
-        return weir_fail(-code, "cannot sync '%s': %s", sink->blob.file.label, weir_errno_text(code));
+        return weir_fail(-code, "cannot sync '%s': %s", sink->blob.file.label,
+                         weir_errno_text(code));
     return weir_tmp_publish(&sink->tmp, t->dirs, sink->name, &req->doubt);
 }
 
@@ -368,7 +418,8 @@ static void do_commit(struct weir_req *req)
 static void do_put(struct weir_req *req)
 {
     struct file_tier *t = tier_of(req);
-    weir_req_take(req, weir_publish(t->dirs, req->name, req->buf, req->len, &req->doubt));
+    weir_req_take(req, weir_publish_until(t->dirs, req->name, req->buf, req->len, req->off,
+                                          &req->doubt));
 }
 
 /* ---- names ---- */
@@ -386,41 +437,23 @@ static int alias_to(struct file_tier *t, struct weir_dir *dir, const char *base,
     return code ? fail_at(t, code, "link", req->name) : 0;
 }
 
-static void do_alias(struct weir_req *req)
-{
-    weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to));
-}
-
-static int same_file(struct file_tier *t, struct weir_dir *dir, const char *base,
-                     const struct weir_req *req)
-{
-    struct weir_sys_stat a, b;
-    int code = weir_sys->stat(dir->fd, base, &a);
-    if (!code)
-        code = weir_sys->fstat(((struct file_blob *)req->handle)->file.fd, &b);
-    if (code)
-        return fail_at(t, code, "stat", req->name);
-    return a.ino == b.ino && a.dev == b.dev ? 0 : weir_fail(ESTALE, "not the same file");
-}
-
 static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base,
                      struct weir_req *req)
 {
     int code = req->handle ? same_file(t, dir, base, req) : 0;
-    if (code)
-        return code;
-    code = weir_sys->unlink(dir->fd, base, false);
-    if (code) {
+    if (!code && (code = weir_sys->unlink(dir->fd, base, false))) {
         req->doubt = code == -EIO ? WEIR_DOUBT_LOST : WEIR_SURE;
-        return fail_at(t, code, "remove", req->name);
+        fail_at(t, code, "remove", req->name);
     }
-    code = req->sync ? weir_sys->fsync(dir->fd) : 0;
-    if (code) {
-        req->doubt = WEIR_DOUBT_SYNC;
-        return weir_fail(EIO, "cannot sync the directory of '%s/%s': %s", weir_dirs_root(t->dirs),
-                         req->name, weir_errno_text(code));
-    }
-    return 0;
+    /* Whoever removed a name that is not there need not have lived to sync that. */
+    if (!req->sync || (code && code != -ENOENT))
+        return code;
+    int synced = weir_sys->fsync(dir->fd);
+    if (!synced)
+        return code;
+    req->doubt = WEIR_DOUBT_SYNC;
+    return weir_fail(EIO, "cannot sync the directory of '%s/%s': %s", weir_dirs_root(t->dirs),
+                     req->name, weir_errno_text(synced));
 }
 
 /* Which directories stay although they are empty. */
@@ -430,23 +463,47 @@ static const char *kept_part(const char *name)
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (!strncmp(name, own[i], strlen(own[i])))
             return own[i];
-    return !strncmp(name, ".weir", 5) ? name : "";
+    return weir_name_is_own(name) ? name : "";
+}
+
+/* A directory that changed lately is about to be used. */
+static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *base,
+                      struct weir_req *req)
+{
+    struct weir_sys_stat st;
+    (void)base;
+    int code = weir_sys->fstat(dir->fd, &st);
+    if (code)
+        return fail_at(t, code, "stat", req->name);
+    int64_t age_ns = req->stat.time_ns - st.mtime_ns;
+    return age_ns >= 0 && (uint64_t)age_ns >= req->off ? 0 : weir_fail(EBUSY, "a young directory");
 }
 
 static void do_remove(struct weir_req *req)
 {
-    int code = weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_FIND, remove_in));
+    size_t size = strlen(req->name);
+    bool is_dir = size && req->name[size - 1] == '/';
+    int code = in_dir(req, req->name, WEIR_DIRS_FIND, is_dir ? dir_is_old : remove_in);
+    weir_req_take(req, code);
     if (!code)
         weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
 }
 
+/* The store's lock. A plain name is not worth waiting for a process that stands still with it. */
 static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
                    struct weir_req *req)
 {
     int fd = weir_sys->open(dir->fd, base, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+    if (fd == -EACCES) /* another user's: reading is enough to lock it, but on NFS */
+        fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0)
         return fail_at(t, fd, "open", LOCK_NAME);
-    int code = weir_sys->flock(fd, LOCK_EX);
+    bool wait = req->op != WEIR_OP_ALIAS;
+    int code = weir_sys->flock(fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB);
+    for (int tries = 1; code == -EWOULDBLOCK && tries < LOCK_TRIES_MAX; tries++) {
+        weir_sys->sleep_ns(LOCK_PAUSE_NS);
+        code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
+    }
     if (code) {
         weir_sys->close(fd);
         return fail_at(t, code, "lock", LOCK_NAME);
@@ -455,37 +512,84 @@ static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
     return 0;
 }
 
+static int locked(struct weir_req *req, int (*fn)(struct weir_req *req))
+{
+    int code = in_dir(req, LOCK_NAME, WEIR_DIRS_MAKE, lock_in);
+    if (code)
+        return code;
+    code = fn(req);
+    weir_sys->close(req->io.lock_fd); /* and so unlocks */
+    return code;
+}
+
+/* Is the record just that? 0 or -ESTALE. */
+static int record_is(struct file_tier *t, const char *name, const void *content, size_t size)
+{
+    struct weir_req load;
+    weir_req_init(&load, WEIR_OP_LOAD);
+    load.name = name;
+    load.len = WEIR_RECORD_BYTES_MAX;
+    load.io.context = t;
+    int code = in_dir(&load, name, WEIR_DIRS_FIND, load_in);
+    if (code)
+        return code;
+    bool same = load.result == size && !memcmp(load.buf, content, size);
+    free(load.buf);
+    return same ? 0
+                : weir_fail(ESTALE, "'%s/%s' has changed meanwhile", weir_dirs_root(t->dirs), name);
+}
+
+static int alias_guarded(struct weir_req *req)
+{
+    int code = record_is(tier_of(req), req->guard, req->buf, req->len);
+    return code ? code : in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to);
+}
+
+static void do_alias(struct weir_req *req)
+{
+    weir_req_take(req, req->guard ? locked(req, alias_guarded)
+                                  : in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to));
+}
+
+/* The plain name of what the record stands for, if it is that. It goes for good before the record
+ * does: after a power loss it must not be there without it. */
+static int remove_alias(struct weir_req *req)
+{
+    struct weir_req alias;
+    weir_req_init(&alias, WEIR_OP_REMOVE);
+    alias.name = req->name2;
+    alias.handle = req->handle;
+    alias.sync = true;
+    alias.io.context = tier_of(req);
+    int code = in_dir(&alias, alias.name, WEIR_DIRS_FIND, remove_in);
+    /* Behind a link that took a directory's place nobody finds it either. */
+    return code == -ENOENT || code == -ESTALE || code == -ELOOP ? 0 : code;
+}
+
 /* Compares and removes while holding the store's lock, which everybody who removes so takes. */
 static int remove_if(struct weir_req *req)
 {
-    struct file_tier *t = tier_of(req);
-    struct weir_req load;
-    weir_req_init(&load, WEIR_OP_LOAD);
-    load.name = req->name;
-    load.len = WEIR_RECORD_BYTES_MAX;
-    load.io.context = t;
-    int code = in_dir(&load, req->name, WEIR_DIRS_FIND, load_in);
+    int code = record_is(tier_of(req), req->name, req->buf, req->len);
+    if (!code && req->name2 && req->handle)
+        code = remove_alias(req);
     if (code)
         return code;
-    bool same = load.result == req->len && !memcmp(load.buf, req->buf, req->len);
-    free(load.buf);
-    if (!same)
-        return weir_fail(ESTALE, "'%s/%s' has changed meanwhile", weir_dirs_root(t->dirs),
-                         req->name);
+    struct weir_handle *handle = req->handle;
+    req->handle = NULL; /* it is not the record's */
     req->sync = true;
-    return in_dir(req, req->name, WEIR_DIRS_FIND, remove_in);
+    code = in_dir(req, req->name, WEIR_DIRS_FIND, remove_in);
+    req->handle = handle;
+    return code;
 }
 
 static void do_remove_if(struct weir_req *req)
 {
-    int code = in_dir(req, LOCK_NAME, WEIR_DIRS_MAKE, lock_in);
-    if (!code) {
-        code = remove_if(req);
-        weir_sys->close(req->io.lock_fd); /* and so unlocks */
-    }
-    weir_req_take(req, code);
-    if (!code)
-        weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
+    struct weir_dirs *dirs = tier_of(req)->dirs;
+    if (weir_req_take(req, locked(req, remove_if)))
+        return;
+    weir_dirs_prune(dirs, req->name, kept_part(req->name));
+    if (req->name2)
+        weir_dirs_prune(dirs, req->name2, kept_part(req->name2));
 }
 
 /* ---- listing ---- */
@@ -501,6 +605,9 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
                        struct weir_req *req)
 {
     (void)base;
+    /* One that was removed and made again by others would look empty. */
+    if (weir_dirs_dead(t->dirs, dir))
+        return fail_at(t, -ENOENT, "list", req->name);
     struct file_cursor *cursor = weir_alloc(sizeof *cursor);
     if (!cursor)
         return weir_fail_memory();

@@ -200,8 +200,9 @@ static int find(struct mem_tier *t, const char *name, struct blob **out)
     return found ? 0 : weir_fail(ENOENT, "'%s' is not in memory", name);
 }
 
-/* Gives blob the name, and takes a reference for it; -EEXIST if it is taken. */
-static int insert(struct mem_tier *t, const char *name, struct blob *blob)
+/* Gives blob the name, and takes a reference for it; -EEXIST if it is taken, -ESTALE if the
+ * boot-time clock is past until_ns (0: never). */
+static int insert(struct mem_tier *t, const char *name, struct blob *blob, uint64_t until_ns)
 {
     bool found;
     int code = 0;
@@ -212,6 +213,8 @@ static int insert(struct mem_tier *t, const char *name, struct blob *blob)
     size_t at = locate(t, name, &found);
     if (found) {
         code = weir_fail(EEXIST, "'%s' exists already", name);
+    } else if (until_ns && weir_sys->now_ns(WEIR_CLOCK_BOOT) > until_ns) {
+        code = weir_fail(ESTALE, "it is too late to make '%s'", name);
     } else if (t->count == t->room) {
         size_t room = t->room ? 2 * t->room : 64;
         struct entry *more = weir_realloc(t->entries, room * sizeof *more);
@@ -235,8 +238,9 @@ static int insert(struct mem_tier *t, const char *name, struct blob *blob)
     return code;
 }
 
-/* content: remove only if it is just that (NULL: whatever it is). */
-static int drop(struct mem_tier *t, const char *name, const void *content, size_t size)
+/* content: remove only if it is just that; only: remove only if it is that one (NULL: whatever). */
+static int drop(struct mem_tier *t, const char *name, const void *content, size_t size,
+                const struct blob *only)
 {
     bool found;
     int code = 0;
@@ -247,7 +251,7 @@ static int drop(struct mem_tier *t, const char *name, const void *content, size_
         code = weir_fail(ENOENT, "'%s' is not in memory", name);
     } else {
         entry = t->entries[at];
-        if (content && !blob_is(entry.blob, content, size))
+        if ((content && !blob_is(entry.blob, content, size)) || (only && entry.blob != only))
             code = weir_fail(ESTALE, "'%s' has changed meanwhile", name);
     }
     if (!code) {
@@ -307,9 +311,12 @@ static int mem_stat(struct mem_tier *t, struct weir_req *req)
     int code = find(t, req->name, &blob);
     if (code)
         return code;
+    const struct mem_handle *h = (struct mem_handle *)req->handle;
+    if (h && h->blob != blob)
+        code = weir_fail(ESTALE, "'%s' is not the same blob", req->name);
     req->stat = stat_of(blob);
     blob_unref(t, blob);
-    return 0;
+    return code;
 }
 
 static int mem_load(struct mem_tier *t, struct weir_req *req)
@@ -340,7 +347,7 @@ static int mem_put(struct mem_tier *t, struct weir_req *req)
         return weir_fail_memory();
     int code = req->len ? blob_write(t, blob, req->buf, req->len, 0) : 0;
     if (!code)
-        code = insert(t, req->name, blob);
+        code = insert(t, req->name, blob, req->off);
     blob_unref(t, blob);
     return code;
 }
@@ -398,7 +405,7 @@ static int mem_do(struct mem_tier *t, struct weir_req *req)
         return blob_write(t, h->blob, req->buf, req->len, req->off);
     case WEIR_OP_COMMIT:
         assert(req->off == h->blob->size);
-        return insert(t, h->name, h->blob);
+        return insert(t, h->name, h->blob, 0);
     case WEIR_OP_LOAD:
         return mem_load(t, req);
     case WEIR_OP_PUT:
@@ -406,9 +413,9 @@ static int mem_do(struct mem_tier *t, struct weir_req *req)
     case WEIR_OP_STAT:
         return mem_stat(t, req);
     case WEIR_OP_REMOVE:
-        return drop(t, req->name, NULL, 0);
+        return drop(t, req->name, NULL, 0, h ? h->blob : NULL);
     case WEIR_OP_REMOVE_IF:
-        return drop(t, req->name, req->buf, req->len);
+        return drop(t, req->name, req->buf, req->len, NULL);
     case WEIR_OP_ALIAS:
         return weir_fail(ENOTSUP, "memory has no plain names");
     case WEIR_OP_LIST:

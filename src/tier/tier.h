@@ -14,10 +14,14 @@
  *  - OPEN gives bytes that stay the same, or -ESTALE, however the name fares meanwhile.
  *  - READ answers short only at the end. LOAD reads a whole record.
  *  - REMOVE is done when answered; with `sync` also after a power loss. With a handle,
- *    only if name is (an alias of) what the handle holds open. REMOVE_IF is atomic against other REMOVE_IFs.
+ *    only if name is (an alias of) what the handle holds open. A name that ends in '/' is a
+ *    directory: where a tier has those, it goes if it is empty and was left alone for `off`
+ *    nanoseconds before stat.time_ns. REMOVE_IF is atomic against other REMOVE_IFs.
  *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
  *    says how many; 0 is the end. What is added or removed meanwhile may or may not show.
- *  - ALIAS gives people a second, plain name; tiers without links answer -ENOTSUP.
+ *  - ALIAS gives people a second, plain name; tiers without links answer -ENOTSUP. With a guard it
+ *    is atomic against the REMOVE_IF of that record, which takes the plain name (name2) along: so a
+ *    plain name is never there without its record.
  *  - SWEEP drops temporaries older than `off` nanoseconds (with `dry`, only counts them) and sets
  *    stat.time_ns to what the tier's clock says now.
  */
@@ -44,7 +48,7 @@ struct weir_tier {
     weir_level level;        /* what is committed here has reached */
 };
 
-/* A record (seal, log entry): whole in memory on both sides. Holds the seal of the largest object. */
+/* A record (seal, log entry): whole in memory on both sides. Holds the largest object's seal. */
 #define WEIR_RECORD_BYTES_MAX ((size_t)68 << 20)
 
 /* Opens the tier a URL names, with the filters its options ask for. create: make it if absent. */

@@ -1,4 +1,5 @@
-/* hash.h - block fingerprints. XXH3-128 is for faults; what names or trusts content uses SHA-256. */
+/* hash.h - block fingerprints. XXH3-128 is for faults; what names or trusts content uses SHA-256.
+ */
 #ifndef WEIR_UTIL_HASH_H
 #define WEIR_UTIL_HASH_H
 

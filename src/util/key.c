@@ -128,6 +128,11 @@ int weir_prefix_check(const char *prefix)
     return weir_key_check(key);
 }
 
+bool weir_name_is_own(const char *name)
+{
+    return !strncmp(name, ".weir", 5) && (!name[5] || name[5] == '/');
+}
+
 void weir_key_name(char out[WEIR_NAME_BYTES_MAX], const char *dir, const char *key)
 {
     snprintf(out, WEIR_NAME_BYTES_MAX, "%s%s~", dir, key);

@@ -27,6 +27,8 @@
 int weir_key_check(const char *key);
 /* The same for what a person gives as a prefix: "" and one trailing '/' are allowed. */
 int weir_prefix_check(const char *prefix);
+/* Is that ".weir" or below it? */
+bool weir_name_is_own(const char *name);
 /* DIR + key + "~" into out. */
 void weir_key_name(char out[WEIR_NAME_BYTES_MAX], const char *dir, const char *key);
 /* .weir/data/ + key + "~" + nonce into out. */

@@ -56,7 +56,7 @@ static int parse_unit(uint64_t *out, const char *text, const struct unit *units,
         if (strcmp(u->name, end) && (strlen(end) != 1 || strcasecmp(u->name, end)))
             continue;
         value *= u->factor;
-        if (value > 0x1p63)
+        if (value >= 0x1p63) /* llround() takes no more */
             return weir_fail(EINVAL, "'%s' is too large a %s", text, what);
         *out = (uint64_t)llround(value);
         return 0;
@@ -142,6 +142,14 @@ static int set_ratio(const struct weir_opt *opt, double *field, const char *valu
     return code;
 }
 
+static int add_text(const struct weir_opt *opt, struct weir_texts *field, const char *value)
+{
+    if (field->count == WEIR_TEXTS_MAX)
+        return weir_fail(E2BIG, "%s: given more than %d times", opt->name, WEIR_TEXTS_MAX);
+    field->text[field->count++] = value;
+    return 0;
+}
+
 int weir_opt_set(const struct weir_opt *opt, void *fields, const char *value)
 {
     void *field = (char *)fields + opt->at;
@@ -158,6 +166,8 @@ int weir_opt_set(const struct weir_opt *opt, void *fields, const char *value)
     case WEIR_OPT_TEXT:
         *(const char **)field = value;
         return 0;
+    case WEIR_OPT_TEXTS:
+        return add_text(opt, field, value);
     }
     assert(!"an option type without a setter");
     return -EINVAL;

@@ -15,6 +15,13 @@ enum weir_opt_type {
     WEIR_OPT_DURATION, /* uint64_t nanoseconds: 30s, 7d, 5ms */
     WEIR_OPT_RATIO,    /* double */
     WEIR_OPT_TEXT,     /* const char *, borrowed */
+    WEIR_OPT_TEXTS,    /* struct weir_texts: may be given several times */
+};
+
+enum { WEIR_TEXTS_MAX = 64 };
+struct weir_texts {
+    size_t count;
+    const char *text[WEIR_TEXTS_MAX]; /* borrowed */
 };
 
 struct weir_opt {

@@ -24,11 +24,14 @@ enum weir_op {
     WEIR_OP_WRITE,     /* handle, buf, len, off, sync */
     WEIR_OP_COMMIT,    /* handle, off (final size): durable under its name, or -EEXIST */
     WEIR_OP_LOAD,      /* name, len (limit) -> buf (owned by the caller), result bytes, stat */
-    WEIR_OP_PUT,       /* name, buf, len: put if absent, durable; or -EEXIST; see doubt */
-    WEIR_OP_STAT,      /* name -> stat */
+    WEIR_OP_PUT,       /* name, buf, len: put if absent, durable; or -EEXIST; see doubt. off: not
+                          after this instant of the boot-time clock, else -ESTALE; 0: whenever */
+    WEIR_OP_STAT,      /* name -> stat; with a handle: -ESTALE unless name stands for that */
     WEIR_OP_REMOVE,    /* name; with a handle: only if that is what name stands for */
-    WEIR_OP_REMOVE_IF, /* name, buf, len: remove if the content is just that, else -ESTALE */
-    WEIR_OP_ALIAS,     /* name2 -> also known as name; -EEXIST if that is taken */
+    WEIR_OP_REMOVE_IF, /* name, buf, len: remove if the content is just that, else -ESTALE;
+                          before that, name2 if it stands for handle */
+    WEIR_OP_ALIAS,     /* name2 -> also known as name; -EEXIST if that is taken; with a guard:
+                          -ESTALE unless the record `guard` is just buf, len */
     WEIR_OP_LIST,      /* name (a directory), handle or NULL, buf, len -> handle, result count */
     WEIR_OP_SPACE,     /* -> space */
     WEIR_OP_SWEEP,     /* off (ns): drop temporaries older than this -> result count */
@@ -78,7 +81,7 @@ struct weir_req {
     bool dry;      /* SWEEP: only count */
     enum weir_doubt doubt; /* out, of a failed COMMIT, PUT, REMOVE or REMOVE_IF */
 
-    const char *name, *name2;
+    const char *name, *name2, *guard;
     struct weir_handle *handle;
     void *buf;
     size_t len; /* wanted */

@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -55,8 +56,14 @@ static int real_fdatasync(int fd)
     return (int)RETRY(fdatasync(fd));
 }
 
+/* Beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which kills: space is often taken ahead of
+ * what is written, and that is no reason to die. */
 static int real_fallocate(int fd, uint64_t off, uint64_t len)
 {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        off + len > limit.rlim_cur)
+        return -EFBIG;
     return (int)RETRY(fallocate(fd, 0, (off_t)off, (off_t)len));
 }
 
@@ -88,6 +95,7 @@ static void stat_fill(struct weir_sys_stat *out, const struct stat *st)
         .size = (uint64_t)st->st_size,
         .nlink = st->st_nlink,
         .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+        .mode = st->st_mode & 07777,
         .is_dir = S_ISDIR(st->st_mode),
         .is_file = S_ISREG(st->st_mode),
         .is_link = S_ISLNK(st->st_mode),
@@ -110,6 +118,11 @@ static int real_fstat(int fd, struct weir_sys_stat *out)
         return -errno;
     stat_fill(out, &st);
     return 0;
+}
+
+static int real_fchmod(int fd, unsigned mode)
+{
+    return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
 static ssize_t real_getdents(int fd, void *buf, size_t size)
@@ -208,6 +221,7 @@ const struct weir_sys weir_sys_real = {
     .mkdir = real_mkdir,
     .stat = real_stat,
     .fstat = real_fstat,
+    .fchmod = real_fchmod,
     .getdents = real_getdents,
     .flock = real_flock,
     .space = real_space,

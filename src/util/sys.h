@@ -16,6 +16,7 @@
 struct weir_sys_stat {
     uint64_t dev, ino, size, nlink;
     int64_t mtime_ns;
+    unsigned mode; /* permissions only */
     bool is_dir, is_file, is_link;
 };
 
@@ -43,6 +44,7 @@ struct weir_sys {
     int (*mkdir)(int dirfd, const char *path, unsigned mode);
     int (*stat)(int dirfd, const char *path, struct weir_sys_stat *st); /* follows no link */
     int (*fstat)(int fd, struct weir_sys_stat *st);
+    int (*fchmod)(int fd, unsigned mode);
     ssize_t (*getdents)(int fd, void *buf, size_t size);
     int (*flock)(int fd, int operation);
     int (*space)(int fd, struct weir_sys_space *space);

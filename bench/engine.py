@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Measures the engine beside fio, in one directory, interleaved, and writes what it saw.
+
+The limit is fio's best direct write to a fresh file and its best direct read, found by a small
+sweep. Then each round measures fio and both engines of Weir one after the other; medians and the
+medians of the rounds' ratios go to bench/results/engine.json and docs/bench-engine.md.
+"""
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+GB = 1e9
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def drop_caches():
+    """Forgets what is in the page cache; False where that is not allowed."""
+    os.sync()
+    try:
+        with open("/proc/sys/vm/drop_caches", "w") as f:
+            f.write("3\n")
+        return True
+    except OSError:
+        return False
+
+
+def fio(args, direction):
+    """Runs one fio job; returns bytes a second."""
+    command = ["fio", "--name=job", "--output-format=json", "--direct=1", *args]
+    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    jobs = json.loads(out.stdout)["jobs"]
+    return sum(job[direction]["bw_bytes"] for job in jobs), jobs
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.engine = os.path.join(ROOT, options.build, "bench", "bench-engine")
+        self.dir = tempfile.mkdtemp(prefix="weir-bench-", dir=options.dir)
+        self.rows = {}
+
+    def note(self, name, value):
+        self.rows.setdefault(name, []).append(value)
+
+    # fio
+
+    def fio_write(self, setup):
+        path = os.path.join(self.dir, "fio.data")
+        args = [f"--filename={path}", "--rw=write", f"--size={self.options.size}", "--end_fsync=1",
+                "--unlink=1", *setup]
+        return fio(args, "write")[0]
+
+    def fio_read(self, path, setup):
+        size = os.path.getsize(path)
+        return fio([f"--filename={path}", "--rw=read", f"--size={size}", *setup], "read")[0]
+
+    def fio_small(self):
+        bytes_each, count, jobs = 16384, self.options.small, 8
+        args = [f"--directory={self.dir}", "--rw=write", f"--bs={bytes_each}", "--fdatasync=1",
+                "--ioengine=psync", f"--numjobs={jobs}", "--unlink=1", "--direct=0",
+                f"--size={bytes_each * (count // jobs)}", "--group_reporting"]
+        command = ["fio", "--name=job", "--output-format=json", *args]
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL)
+        job = json.loads(out.stdout)["jobs"][0]
+        return job["write"]["iops"]
+
+    def sweep(self, what, run, extra):
+        """The best of a small sweep over block size, depth and how the file is laid out."""
+        best, setup = 0, None
+        for bs in ("512k", "1m", "4m"):
+            for depth in (8, 16, 32):
+                for more in extra:
+                    args = ["--ioengine=io_uring", f"--bs={bs}", f"--iodepth={depth}", *more]
+                    rate = run(args)
+                    if rate > best:
+                        best, setup = rate, args
+        say(f"fio's best {what}: {best / GB:.2f} GB/s with {' '.join(setup)}")
+        return setup
+
+    # Weir
+
+    def weir(self, io, *args):
+        env = dict(os.environ, WEIR_IO=io)
+        out = subprocess.run([self.engine, *map(str, args)], check=True, stdout=subprocess.PIPE,
+                             env=env)
+        return json.loads(out.stdout)
+
+    def weir_put_get(self, io, store):
+        size = self.options.size_bytes
+        put = self.weir(io, "put", store, "object", size)
+        drop_caches()
+        get = self.weir(io, "get", store, "object")
+        for name, run in (("put", put), ("get", get)):
+            self.note(f"weir_{name}_{io}_gb_s", run["bytes"] / run["seconds"] / GB)
+            self.note(f"weir_{name}_{io}_cpu_s_per_gb", run["cpu_seconds"] / run["bytes"] * GB)
+            self.note(f"weir_{name}_{io}_rss_mib", run["rss_kib"] / 1024)
+
+    def round(self, write_setup, read_setup):
+        store = os.path.join(self.dir, "store")
+        self.note("fio_write_gb_s", self.fio_write(write_setup) / GB)
+        self.weir_put_get("uring", store)
+        drop_caches()
+        self.note("fio_read_gb_s", self.fio_read(os.path.join(store, "object"), read_setup) / GB)
+        shutil.rmtree(store)
+        self.weir_put_get("threads", store)
+        shutil.rmtree(store)
+        self.note("fio_small_per_s", self.fio_small())
+        small = self.weir("uring", "small", store, 16384, self.options.small, 8)
+        self.note("weir_small_per_s", small["count"] / small["seconds"])
+        shutil.rmtree(store)
+
+    def stream(self):
+        store = os.path.join(self.dir, "store")
+        size = 4 * self.options.size_bytes
+        run = self.weir("uring", "stream", store, "object", size)
+        shutil.rmtree(store)
+        return {"bytes": size, "rss_mib": run["rss_kib"] / 1024}
+
+    def run(self):
+        cold = drop_caches()
+        # Linux lays a file out at the first write, or when it is preallocated: try both.
+        write_setup = self.sweep("write", self.fio_write,
+                                 [["--fallocate=none"], ["--fallocate=posix"]])
+        path = os.path.join(self.dir, "fio.read")
+        fio([f"--filename={path}", "--rw=write", f"--size={self.options.size}", "--bs=1m",
+             "--end_fsync=1"], "write")
+        read_setup = self.sweep("read", lambda args: self.fio_read(path, args), [[]])
+        os.remove(path)
+        for i in range(self.options.rounds):
+            self.round(write_setup, read_setup)
+            say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
+                f"{name} {values[-1]:.2f}" for name, values in self.rows.items()
+                if name.endswith("_s") and "cpu" not in name))
+        return self.result(write_setup, read_setup, cold, self.stream())
+
+    def result(self, write_setup, read_setup, cold, stream):
+        median = {name: statistics.median(values) for name, values in self.rows.items()}
+
+        def ratio(top, bottom):
+            return statistics.median(a / b for a, b in zip(self.rows[top], self.rows[bottom]))
+
+        return {
+            "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
+            "object_bytes": self.options.size_bytes,
+            "rounds": self.options.rounds,
+            "caches_dropped": cold,
+            "fio_write_setup": write_setup,
+            "fio_read_setup": read_setup,
+            "median": median,
+            "ratio": {
+                "put_uring_to_fio": ratio("weir_put_uring_gb_s", "fio_write_gb_s"),
+                "put_threads_to_fio": ratio("weir_put_threads_gb_s", "fio_write_gb_s"),
+                "get_uring_to_fio": ratio("weir_get_uring_gb_s", "fio_read_gb_s"),
+                "get_threads_to_fio": ratio("weir_get_threads_gb_s", "fio_read_gb_s"),
+                "small_to_fio": ratio("weir_small_per_s", "fio_small_per_s"),
+            },
+            "stream": stream,
+            "runs": self.rows,
+        }
+
+
+def table(result):
+    """The measured figures as a page of docs."""
+    m, r = result["median"], result["ratio"]
+    rows = [
+        ("durable, fingerprinted put from memory, io_uring", "put_uring", "fio_write_gb_s"),
+        ("the same, thread engine", "put_threads", "fio_write_gb_s"),
+        ("verified cold get into memory, io_uring", "get_uring", "fio_read_gb_s"),
+        ("the same, thread engine", "get_threads", "fio_read_gb_s"),
+    ]
+    text = [
+        "# The engine, measured",
+        "",
+        "Written by `make bench`; do not edit. One object of "
+        f"{result['object_bytes'] / 2**30:.0f} GiB held in memory, medians of {result['rounds']} "
+        "rounds in which fio and Weir take turns in the same directory; the ratio is the median of "
+        "the rounds' ratios. fio is the best of a sweep of 18 direct-write and 9 direct-read setups "
+        f"(write: `{' '.join(result['fio_write_setup'])}`, read: "
+        f"`{' '.join(result['fio_read_setup'])}`). Machine: {result['machine']['cores']} cores, "
+        f"Linux {result['machine']['kernel']}"
+        f"{'' if result['caches_dropped'] else '; caches could not be dropped'}.",
+        "",
+        "| job | Weir | fio's best | ratio | CPU s/GB |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, key, peer in rows:
+        text.append(f"| {name} | {m[f'weir_{key}_gb_s']:.2f} GB/s | {m[peer]:.2f} GB/s | "
+                    f"{r[f'{key}_to_fio']:.2f} | {m[f'weir_{key}_cpu_s_per_gb']:.2f} |")
+    text += [
+        "| 16 KiB objects, 8 in flight, each durable and sealed | "
+        f"{m['weir_small_per_s']:.0f}/s | {m['fio_small_per_s']:.0f}/s write+fdatasync | "
+        f"{r['small_to_fio']:.2f} | |",
+        "",
+        f"Peak memory beyond the caller's own, while {result['stream']['bytes'] / 2**30:.0f} GiB "
+        f"stream in and out again: {result['stream']['rss_mib']:.0f} MiB.",
+        "",
+    ]
+    return "\n".join(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default="build/plain")
+    parser.add_argument("--dir", default=os.path.join(ROOT, "build"), help="where to measure")
+    parser.add_argument("--size", default="2g", help="of the large object, as fio writes it")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--small", type=int, default=800, help="how many small objects")
+    options = parser.parse_args()
+    units = {"m": 1 << 20, "g": 1 << 30}
+    options.size_bytes = int(options.size[:-1]) * units[options.size[-1]]
+    bench = Bench(options)
+    try:
+        result = bench.run()
+    finally:
+        shutil.rmtree(bench.dir, ignore_errors=True)
+    with open(os.path.join(ROOT, "bench", "results", "engine.json"), "w") as f:
+        json.dump(result, f, indent=1)
+        f.write("\n")
+    page = table(result)
+    with open(os.path.join(ROOT, "docs", "bench-engine.md"), "w") as f:
+        f.write(page)
+    print(page)
+
+
+main()

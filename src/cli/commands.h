@@ -1,0 +1,10 @@
+/* commands.h - one of each command; main.c has the table. */
+#ifndef WEIR_CLI_COMMANDS_H
+#define WEIR_CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+extern const struct command cmd_cat, cmd_gc, cmd_get, cmd_help, cmd_init, cmd_ls, cmd_put, cmd_rm,
+    cmd_stat, cmd_verify, cmd_version;
+
+#endif

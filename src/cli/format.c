@@ -1,0 +1,70 @@
+/* format.c - see format.h. */
+#include "cli/format.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { NS_PER_S = 1000000000, NAME_WIDTH = 14 };
+
+int format_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80; /* not in the middle of a character */
+    return width;
+}
+
+int format_padding(const char *text, int width)
+{
+    int have = format_width(text);
+    return have < width ? width - have : 0;
+}
+
+const char *format_time(char out[FORMAT_TIME_BYTES], uint64_t time_ns)
+{
+    struct tm tm = {0};
+    time_t s = (time_t)(time_ns / NS_PER_S);
+    localtime_r(&s, &tm);
+    strftime(out, FORMAT_TIME_BYTES, "%Y-%m-%d %H:%M:%S", &tm);
+    return out;
+}
+
+const char *format_time_json(char out[FORMAT_TIME_BYTES], uint64_t time_ns)
+{
+    struct tm tm = {0};
+    time_t s = (time_t)(time_ns / NS_PER_S);
+    gmtime_r(&s, &tm);
+    size_t used = strftime(out, FORMAT_TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out + used, FORMAT_TIME_BYTES - used, ".%09uZ", (unsigned)(time_ns % NS_PER_S));
+    return out;
+}
+
+const char *format_duration(char out[FORMAT_TIME_BYTES], uint64_t s)
+{
+    static const struct {
+        uint64_t s;
+        const char *name;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    unsigned i = 0;
+    while (s % units[i].s)
+        i++;
+    snprintf(out, FORMAT_TIME_BYTES, "%llu %s", (unsigned long long)(s / units[i].s),
+             units[i].name);
+    return out;
+}
+
+const char *format_kind(weir_kind kind)
+{
+    return kind == WEIR_KIND_SEALED ? "sealed" : "foreign";
+}
+
+void format_field(const char *name, const char *fmt, ...)
+{
+    va_list args;
+    printf("%s%*s", name, format_padding(name, NAME_WIDTH), "");
+    va_start(args, fmt);
+    vprintf(fmt, args);
+    va_end(args);
+    putchar('\n');
+}

@@ -1,0 +1,108 @@
+"""What a person at a terminal sees: the progress bar, and no bar where none belongs."""
+import os
+import pty
+import re
+import signal
+import subprocess
+
+import pytest
+
+MIB = 1 << 20
+
+
+def on_terminal(weir, *args, stdout="tty", after=None):
+    """Runs weir with stderr (and stdout, unless told otherwise) on a terminal; what it shows."""
+    ours, theirs = pty.openpty()
+    process = weir.start(*args, stdin=subprocess.DEVNULL, stderr=theirs,
+                         stdout=theirs if stdout == "tty" else stdout)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            piece = b""
+        if not piece:
+            break
+        shown += piece
+        if after and b"%" in shown:
+            process.send_signal(after)
+            after = None
+    os.close(ours)
+    return process.wait(timeout=30), shown.decode(errors="replace")
+
+
+@pytest.fixture
+def slow(weir):
+    """A store that takes two seconds for 10 MiB."""
+    weir("init")
+    for i in range(4):
+        weir.file(f"tree/{i}", os.urandom(5 * MIB // 2))
+    weir.file("f", os.urandom(10 * MIB))
+    return f"file://{weir.store}?write_rate=5M&read_rate=5M"
+
+
+BAR = re.compile(r"\rstoring  \[=*>? *\]  +\d+%  \d+\.\d MiB of 10\.0 MiB  "
+                 r"\d\.\d MiB/s  0:\d\d left")
+
+
+def test_bar(weir, slow):
+    rc, shown = on_terminal(weir, "--store", slow, "put", "f")
+    assert rc == 0
+    assert BAR.search(shown), shown
+    assert shown.endswith("\r\x1b[Kf  10.0 MiB  level home\r\n")  # the bar makes room
+
+
+def test_bar_of_many(weir, slow):
+    rc, shown = on_terminal(weir, "--store", slow, "put", "-r", "tree", "-j", "2")
+    assert rc == 0
+    assert re.search(r"left  [0-3]/4", shown), shown
+    plain = [re.sub(r".*\r\x1b\[K", "", line) for line in shown.split("\r\n")]
+    assert "tree/0    2.5 MiB  level home" in plain
+    assert "4 objects stored (10.0 MiB)" in plain
+
+
+@pytest.mark.parametrize("args, doing", [(["verify"], "verifying"),
+                                         (["get", "-r", "tree", "out"], "getting")])
+def test_bar_of_reading(weir, slow, args, doing):
+    weir("put", "-r", "tree")
+    rc, shown = on_terminal(weir, "--store", slow, *args, "-j", "1")
+    assert rc == 0
+    assert re.search(doing + r"  \[=+> *\]  +\d+%.* left  [1-3]/4", shown), shown
+
+
+def test_unknown_size(weir, slow):
+    with open(weir.cwd / "f", "rb") as f:
+        ours, theirs = pty.openpty()
+        process = weir.start("--store", slow, "put", "-", "k", stdin=f, stderr=theirs,
+                             stdout=subprocess.DEVNULL)
+        os.close(theirs)
+        assert process.wait(timeout=30) == 0
+        shown = os.read(ours, 65536).decode()
+        os.close(ours)
+    assert re.search(r"storing  \d\.\d MiB  \d\.\d MiB/s  0:0\d", shown), shown
+    assert "%" not in shown
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--json"])
+def test_no_bar(weir, slow, option):
+    rc, shown = on_terminal(weir, "--store", slow, "put", "f", option)
+    assert rc == 0 and "\r\x1b[K" not in shown and "MiB/s" not in shown
+
+
+def test_no_bar_for_what_is_quick(weir):
+    weir.file("f", os.urandom(MIB))
+    rc, shown = on_terminal(weir, "put", "f")
+    assert rc == 0 and "%" not in shown
+
+
+def test_no_bar_among_the_bytes(weir, slow):
+    weir("put", "f")
+    rc, shown = on_terminal(weir, "--store", slow, "get", "f", "-")
+    assert rc == 0 and "\r\x1b[K" not in shown
+
+
+def test_ctrl_c_takes_the_bar_away(weir, slow):
+    rc, shown = on_terminal(weir, "--store", slow, "put", "f", after=signal.SIGINT)
+    assert rc == 130
+    assert shown.endswith("\r\x1b[Kweir: stopped by SIGINT\r\n")

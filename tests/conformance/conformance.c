@@ -1,0 +1,91 @@
+/* conformance.c - one contract (src/tier/tier.h), one suite, every tier. A new kind of tier is one
+ * line in `places`; its tests are all of these. Without an argument the names are printed.
+ */
+#include "tier_calls.h"
+#include "tmpdir.h"
+
+static const struct place {
+    const char *name;
+    const char *engine; /* of the io layer */
+    const char *url;    /* %s: an empty directory */
+    bool keeps, alias;
+    unsigned names; /* how many to list; a tenth of that the second time */
+} places[] = {
+    {"file-uring", "uring", "file:%s", true, true, 3000},
+    {"file-threads", "threads", "file:%s", true, true, 3000},
+    {"file-inline", "inline", "file:%s", true, true, 1000},
+    {"mem", "inline", "mem:?size=512M", true, false, 3000},
+    {"null", "inline", "null:", false, false, 0},
+    /* Filters change nothing of the contract. */
+    {"stats-file", "threads", "file:%s?stats=1", true, true, 200},
+    {"stats-mem", "inline", "mem:?stats=1", true, false, 3000},
+    {"limit-file", "threads", "file:%s?read_rate=100G&write_rate=100G", true, true, 200},
+    {"limit-mem", "inline", "mem:?read_rate=100G&write_rate=100G", true, false, 3000},
+    {"faulty-file", "threads", "file:%s?fault_nth=1000000000", true, true, 200},
+    {"faulty-mem", "inline", "mem:?fault_nth=1000000000", true, false, 3000},
+    {"all-file", "uring", "file:%s?stats=1&read_rate=100G&write_rate=100G&fault_nth=1000000000",
+     true, true, 200},
+    {"all-null", "inline", "null:?stats=1&read_rate=100G&write_rate=100G&fault_nth=1000000000",
+     false, false, 0},
+};
+
+static struct weir_tier *open_place(const struct place *place, struct weir_io *io)
+{
+    char text[PATH_MAX + 256];
+    struct weir_url url;
+    struct weir_tier *opened;
+    snprintf(text, sizeof text, place->url, tmp_path("tier"));
+    OK(weir_url_parse(&url, text));
+    OK(weir_tier_open(&opened, &url, io, true));
+    weir_url_free(&url);
+    return opened;
+}
+
+static void run_checks(const struct place *place)
+{
+    names_many = calls_async ? place->names / 10 : place->names;
+    has_alias = place->alias;
+    if (!place->keeps) {
+        check_null();
+        return;
+    }
+    check_blobs();
+    check_records();
+    check_names();
+    check_listing();
+    check_flow();
+}
+
+static void run_place(const struct place *place)
+{
+    struct weir_io *io;
+    struct weir_io_options opts = {place->engine, 16, 16 << 20};
+    int code = weir_io_open(&io, &opts);
+    if (code == -ENOTSUP)
+        SKIP("%s", weir_fail_last());
+    OK(code);
+    for (int async = 0; async < 2; async++) {
+        printf("# %s, %s\n", place->name, async ? "asynchronous" : "blocking");
+        calls_async = async;
+        tier = open_place(place, io);
+        CHECK(tier->level == (place->keeps ? strstr(place->url, "mem:") ? WEIR_LEVEL_MEMORY
+                                                                        : WEIR_LEVEL_HOME
+                                           : WEIR_LEVEL_NONE));
+        run_checks(place);
+        weir_tier_close(tier);
+    }
+    weir_io_close(io);
+}
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (argc < 2) {
+            printf("%s\n", places[i].name);
+        } else if (!strcmp(argv[1], places[i].name)) {
+            run_place(&places[i]);
+            return TEST_RESULT;
+        }
+    }
+    return argc < 2 ? 0 : 1;
+}

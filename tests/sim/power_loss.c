@@ -1,0 +1,243 @@
+/* power_loss.c - the power goes after every single system call of a busy life: what was
+ * acknowledged is there, exact; what was not is there whole or not at all; nothing is damaged; gc
+ * leaves nothing behind; and life goes on.
+ *
+ * First one fixed story, cut at every point, with several draws of what survives. Then a random
+ * story for each seed, with several boots, on file systems that differ.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model.h"
+#include "seeds.h"
+#include "sim.h"
+#include "test.h"
+
+enum {
+    GRACE_S = 100,
+    DRAWS = 4, /* of what survives, for each point of the fixed story */
+    KEYS = 10,
+    STEPS_MAX = 14,
+    BOOTS = 3,
+};
+
+static const char *const keys[KEYS] = {"a", "a/b", "a/c", "d/e/f", "d/e/g", "d/e", "k", "x/y/z",
+                                       "x/y", "k/l"};
+
+/* A put that may fail: the power may be gone. */
+static void put(struct sim_model *model, weir_store *store, const char *key, size_t size,
+                uint32_t flags)
+{
+    struct sim_put how = {
+        .value = sim_value_new(size),
+        .block_bytes = 4096,
+        .flags = flags,
+        .known = size & 1,
+        .in_place = size & 2,
+    };
+    int code = sim_model_put(model, store, key, &how);
+    CHECK(!code || code == -EEXIST || sim.off);
+}
+
+static void drop(struct sim_model *model, weir_store *store, const char *key)
+{
+    int code = sim_model_remove(model, store, key);
+    CHECK(!code || code == -ENOENT || (code == -EPERM && sim_model_fact(model, key)->own) ||
+          sim.off);
+}
+
+static void collect(weir_store *store, uint32_t flags)
+{
+    int code = weir_gc(store, flags, NULL);
+    CHECK(!code || sim.off);
+}
+
+/* What must hold after every reboot. */
+static void after_reboot(struct sim_model *model, bool go_on)
+{
+    weir_store *store;
+    CHECK_EQ(sim_fs_open_count(sim.fs), 0);
+    OK(sim_store_open(&store, GRACE_S));
+    sim_model_check(model, store);
+    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    sim_model_audit(model);
+    sim_model_check(model, store);
+    for (unsigned i = 0; go_on && i < model->count; i++) {
+        const struct sim_fact *fact = &model->facts[i];
+        if (fact->may[0] != SIM_ABSENT)
+            continue;
+        put(model, store, fact->key, 64, 0);
+        CHECK(fact->may[0] != SIM_ABSENT);
+    }
+    if (go_on)
+        sim_model_check(model, store);
+    weir_store_close(store);
+    CHECK_EQ(sim_fs_open_count(sim.fs), 0);
+}
+
+/* ---- the fixed story ---- */
+
+static void story(struct sim_model *model)
+{
+    weir_store *store;
+    int code = sim_store_open(&store, GRACE_S);
+    CHECK(!code || sim.off);
+    if (code)
+        return;
+    put(model, store, "a", 100, 0);
+    put(model, store, "a", 200, 0); /* exists */
+    put(model, store, "a/b", 3 * 4096 + 100, 0);
+    put(model, store, "d/e/f", 1000, 0);
+    put(model, store, "own/x", 5000, WEIR_PUT_OWN_NAME);
+    drop(model, store, "a");
+    put(model, store, "a", 300, 0);
+    collect(store, 0);
+    drop(model, store, "d/e/f"); /* its directories go */
+    put(model, store, "d/e/f", 700, 0);
+    put(model, store, "d/e/g", 0, 0);
+    drop(model, store, "own/x");
+    sim_sleep(2 * GRACE_S * 1000000000ull);
+    collect(store, 0);
+    drop(model, store, "a/b");
+    put(model, store, "big", (1 << 20) + 5000, 0);
+    drop(model, store, "d/e/g");
+    collect(store, WEIR_GC_NOW);
+    weir_store_close(store);
+}
+
+/* Returns how many calls the story took. */
+static uint64_t cut(uint64_t cut_after, uint64_t seed)
+{
+    static struct sim_model model;
+    model = (struct sim_model){0};
+    sim_values_rewind(0);
+    sim_start(1, NULL);
+    sim.cut_after = cut_after;
+    story(&model);
+    uint64_t calls = sim.calls;
+    sim_reboot(seed);
+    after_reboot(&model, true);
+    sim_stop();
+    return calls;
+}
+
+static void every_point(void)
+{
+    sim_scene(0, "the fixed story, cut after its end");
+    uint64_t calls = cut(SIM_FOREVER, 1), cases = 0;
+    for (uint64_t n = 0; n <= calls; n++)
+        for (uint64_t draw = 0; draw < DRAWS; draw++) {
+            /* Numbered from a million on: the small ones are the random stories'. */
+            uint64_t number = 1000000 + ++cases;
+            if (!sim_wanted(number))
+                continue;
+            sim_scene(number, "the fixed story, cut after call %llu, draw %llu",
+                      (unsigned long long)n, (unsigned long long)draw);
+            cut(n, number);
+        }
+    printf("%llu points\n", (unsigned long long)calls + 1);
+}
+
+/* ---- random stories ---- */
+
+static size_t draw_size(struct sim_rng *rng)
+{
+    switch (sim_rng_below(rng, 40)) {
+    case 0:
+        return 0;
+    case 1:
+        return (1 << 20) + sim_rng_below(rng, 600000);
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+        return 8 + sim_rng_below(rng, 40000);
+    default:
+        return 8 + sim_rng_below(rng, 1500);
+    }
+}
+
+static void random_step(struct sim_model *model, weir_store *store, struct sim_rng *rng,
+                        unsigned *own)
+{
+    char name[32];
+    const char *key = keys[sim_rng_below(rng, KEYS)];
+    uint64_t dice = sim_rng_below(rng, 100);
+    if (dice < 50) {
+        put(model, store, key, draw_size(rng), 0);
+    } else if (dice < 58) {
+        snprintf(name, sizeof name, "own/%u", (*own)++); /* nobody ever reuses it */
+        put(model, store, name, draw_size(rng), WEIR_PUT_OWN_NAME);
+    } else if (dice < 85) {
+        if (*own && dice < 63) {
+            snprintf(name, sizeof name, "own/%llu", (unsigned long long)sim_rng_below(rng, *own));
+            key = name;
+        }
+        drop(model, store, key);
+    } else {
+        sim_sleep(sim_rng_below(rng, 3) * GRACE_S * 1000000000ull);
+        collect(store, dice < 90 ? WEIR_GC_NOW : 0);
+    }
+}
+
+static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *own)
+{
+    weir_store *store;
+    int code = sim_store_open(&store, GRACE_S);
+    CHECK(!code || sim.off);
+    if (code)
+        return;
+    uint64_t steps = 2 + sim_rng_below(rng, STEPS_MAX);
+    for (uint64_t i = 0; i < steps && !sim.off; i++)
+        random_step(model, store, rng, own);
+    if (!sim.off && sim_rng_percent(rng, 50)) {
+        sim.cut_after = SIM_FOREVER; /* after the story */
+        sim_model_check(model, store);
+    }
+    weir_store_close(store);
+}
+
+static void random_story(uint64_t seed)
+{
+    static struct sim_model model;
+    struct sim_rng rng = sim_rng_fork(seed, 9);
+    unsigned own = 0;
+    model = (struct sim_model){0};
+    sim_values_rewind(0);
+    sim_start(seed, NULL);
+    sim.fs->quirks = (struct sim_quirks){
+        .no_direct = sim_rng_percent(&rng, 15),
+        .late_direct = sim_rng_percent(&rng, 15),
+        .no_fallocate = sim_rng_percent(&rng, 20),
+        .no_types = sim_rng_percent(&rng, 20),
+        .user = sim_rng_percent(&rng, 30),
+        .dents_max = (unsigned)sim_rng_below(&rng, 4),
+    };
+    for (int boot = 0; boot < BOOTS; boot++) {
+        /* Past the end of most stories now and then: what then? Everything is acknowledged. */
+        sim.cut_after = sim.calls + sim_rng_below(&rng, 500);
+        random_life(&model, &rng, &own);
+        sim_reboot(sim_rng_next(&rng));
+        after_reboot(&model, boot == BOOTS - 1);
+    }
+    sim_stop();
+}
+
+static void random_stories(void)
+{
+    for (uint64_t seed = 1; seed <= sim_seeds(); seed++) {
+        if (!sim_wanted(seed))
+            continue;
+        sim_scene(seed, "a random story");
+        random_story(seed);
+    }
+}
+
+int main(void)
+{
+    sim_seeds_init();
+    RUN(every_point);
+    RUN(random_stories);
+    return TEST_RESULT;
+}

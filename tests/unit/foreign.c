@@ -1,0 +1,208 @@
+/* Files that others put into a store's directory: read through the same path, learned when they
+ * were read whole, checked from then on, learned afresh when they change.
+ */
+#include "stores.h"
+
+enum { MIB = 1 << 20, SIZE = 2 * MIB + 333 };
+
+static weir_store *store;
+static const char *dir;
+
+static void place(const char *name, size_t size, uint64_t seed)
+{
+    uint8_t *data = data_buffer(size, 0);
+    data_fill(data, size, seed, 0);
+    file_write(path_in(dir, name), data, size);
+    data_free(data, 0);
+}
+
+static void set_mtime(const char *name, time_t seconds)
+{
+    struct timespec times[2] = {{seconds, 0}, {seconds, 0}};
+    CHECK(utimensat(AT_FDCWD, path_in(dir, name), times, 0) == 0);
+}
+
+static bool learned(const char *key)
+{
+    char name[256];
+    snprintf(name, sizeof name, ".weir/learn/%s~", key);
+    return path_there(path_in(dir, name));
+}
+
+/* Opens, checks what is known before, and reads a part of it. */
+static int read_part(const char *key, const char *algorithm, size_t off, size_t size)
+{
+    weir_object *obj;
+    size_t got;
+    uint8_t *buf = data_buffer(size, 0);
+    OK(weir_object_open(&obj, store, key));
+    const weir_info *info = weir_object_info(obj);
+    CHECK_EQ(info->kind, WEIR_KIND_FOREIGN);
+    CHECK(!strcmp(info->algorithm, algorithm) && !*info->nonce && !info->meta_bytes);
+    CHECK(!strcmp(info->data_name, key));
+    int code = weir_object_read(obj, buf, size, off, &got);
+    weir_object_close(obj);
+    data_free(buf, 0);
+    return code;
+}
+
+static void learned_when_read_whole(void)
+{
+    place("f", SIZE, 1);
+    set_mtime("f", 1000000);
+    OK(read_part("f", "", 0, MIB));
+    CHECK(!learned("f")); /* a part is not enough */
+    OK(read_part("f", "", 0, SIZE));
+    CHECK(learned("f"));
+    OK(read_part("f", "xxh3-128", MIB, 10));
+    get_seed(store, "f", SIZE, 1);
+}
+
+static void in_parts_by_one_reader(void)
+{
+    weir_object *obj;
+    size_t got;
+    char byte;
+    place("parts", SIZE, 2);
+    OK(weir_object_open(&obj, store, "parts"));
+    OK(weir_object_read(obj, &byte, 1, 2 * MIB, &got));
+    OK(weir_object_read(obj, &byte, 1, 0, &got));
+    OK(weir_object_read(obj, &byte, 1, MIB + 5, &got));
+    weir_object_close(obj);
+    CHECK(learned("parts")); /* each touched block was read whole */
+}
+
+static void changed_bytes_are_noticed(void)
+{
+    int fd = file_force_open(path_in(dir, "f"));
+    fd_flip(fd, 8ull * MIB + 3);
+    set_mtime("f", 1000000);
+    CHECK_EQ(read_part("f", "xxh3-128", 0, SIZE), -EBADMSG);
+    CHECK(strstr(weir_error_text(), "'f' is damaged in block 1 "));
+    CHECK(strstr(weir_error_text(), "its time is the same"));
+    OK(read_part("f", "xxh3-128", 0, MIB));
+    CHECK_EQ(weir_verify(store, "f", NULL, NULL), -EBADMSG);
+    fd_flip(fd, 8ull * MIB + 3);
+    set_mtime("f", 1000000);
+    OK(weir_verify(store, "f", NULL, NULL));
+    close(fd);
+}
+
+static void another_time_is_another_file(void)
+{
+    place("f", SIZE, 3);
+    set_mtime("f", 2000000);
+    OK(read_part("f", "", 0, SIZE));
+    OK(read_part("f", "xxh3-128", 0, SIZE));
+    get_seed(store, "f", SIZE, 3);
+    place("f", SIZE + 1, 3); /* the size counts as well */
+    set_mtime("f", 2000000);
+    OK(read_part("f", "", 0, SIZE + 1));
+    OK(read_part("f", "xxh3-128", 0, SIZE + 1));
+}
+
+/* It changed while it was read: nothing is kept of it. */
+static void changed_while_read(void)
+{
+    weir_object *obj;
+    size_t got;
+    uint8_t *buf = data_buffer(SIZE, 0);
+    place("moving", SIZE, 4);
+    OK(weir_object_open(&obj, store, "moving"));
+    OK(weir_object_read(obj, buf, SIZE, 0, &got));
+    set_mtime("moving", 3000000);
+    weir_object_close(obj);
+    CHECK(!learned("moving"));
+    data_free(buf, 0);
+}
+
+static void verify_learns(void)
+{
+    place("v", SIZE, 5);
+    place("empty", 0, 5);
+    OK(weir_verify(store, "v", NULL, NULL));
+    CHECK(learned("v"));
+    OK(weir_verify(store, "empty", NULL, NULL));
+    OK(read_part("empty", "xxh3-128", 0, 0));
+}
+
+/* What was learned is worth nothing when it is damaged, and is learned again. */
+static void damaged_record(void)
+{
+    int fd = file_force_open(path_in(dir, ".weir/learn/v~"));
+    fd_flip(fd, 800);
+    close(fd);
+    OK(read_part("v", "", 0, SIZE));
+    OK(read_part("v", "xxh3-128", 0, SIZE));
+}
+
+static void not_to_be_written_or_removed(void)
+{
+    CHECK_EQ(put_try(store, "f", 10, 1, 0), -EEXIST);
+    CHECK(strstr(weir_error_text(), "plain file"));
+    CHECK_EQ(weir_remove(store, "f"), -EPERM);
+    CHECK_EQ(weir_remove(store, "not-there"), -ENOENT);
+    CHECK(path_there(path_in(dir, "f")));
+}
+
+/* What was learned of a file that is gone goes with the next collection. */
+static void forgotten_by_gc(void)
+{
+    CHECK(unlink(path_in(dir, "v")) == 0);
+    OK(weir_gc(store, 0, NULL));
+    CHECK(!learned("v") && learned("f"));
+}
+
+/* Links, directories and pipes are not files. */
+static void not_files(void)
+{
+    CHECK(symlink("/etc/hostname", path_in(dir, "link")) == 0);
+    CHECK(mkdir(path_in(dir, "directory"), 0755) == 0);
+    CHECK(mkfifo(path_in(dir, "pipe"), 0644) == 0);
+    CHECK_EQ(get_code(store, "link"), -ELOOP);
+    CHECK(strstr(weir_error_text(), "symbolic link"));
+    CHECK_EQ(get_code(store, "directory"), -ENOENT);
+    CHECK_EQ(get_code(store, "pipe"), -ENOENT);
+    CHECK_EQ(get_code(store, "f/below"), -ENOENT);
+    CHECK(symlink("/etc", path_in(dir, "linked-directory")) == 0);
+    CHECK_EQ(get_code(store, "linked-directory/hostname"), -ELOOP);
+}
+
+/* A directory that is no store can be read, and nothing is written to it. */
+static void plain_directory(void)
+{
+    weir_store *plain;
+    weir_store_info info;
+    weir_put *put;
+    const char *other = tmp_path("plain");
+    CHECK(mkdir(other, 0755) == 0);
+    file_write(path_in(other, "file"), "0123456789", 10);
+    OK(weir_store_open(&plain, other, NULL));
+    OK(weir_store_info_get(plain, &info));
+    CHECK(!*info.uuid);
+    OK(weir_verify(plain, "file", NULL, NULL));
+    CHECK_EQ(weir_put_open(&put, plain, "x", NULL), -EROFS);
+    CHECK_EQ(weir_remove(plain, "file"), -EROFS);
+    CHECK_EQ(weir_gc(plain, 0, NULL), -EROFS);
+    weir_store_close(plain);
+    CHECK(!path_there(path_in(other, ".weir")));
+}
+
+int main(void)
+{
+    dir = tmp_path("store");
+    store = store_at(dir, NULL);
+    RUN(learned_when_read_whole);
+    RUN(in_parts_by_one_reader);
+    RUN(changed_bytes_are_noticed);
+    RUN(another_time_is_another_file);
+    RUN(changed_while_read);
+    RUN(verify_learns);
+    RUN(damaged_record);
+    RUN(not_to_be_written_or_removed);
+    RUN(forgotten_by_gc);
+    RUN(not_files);
+    RUN(plain_directory);
+    weir_store_close(store);
+    return TEST_RESULT;
+}

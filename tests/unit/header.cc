@@ -1,0 +1,2 @@
+/* header.c as C++11. */
+#include "header.c"

@@ -1,0 +1,206 @@
+/* Listing: the union of objects and plain files, sorted, one level or all; and that the keys "a"
+ * and "a/b" live side by side.
+ */
+#include "stores.h"
+
+static weir_store *store;
+static const char *dir;
+
+/* The entries, each as KEY (o: sealed, f: foreign) joined by spaces. */
+static const char *listed(weir_store *from, const char *prefix, uint32_t flags)
+{
+    static char text[65536];
+    weir_list *list;
+    const weir_entry *entry;
+    size_t used = 0;
+    int code;
+    text[0] = 0;
+    OK(weir_list_open(&list, from, prefix, flags));
+    while ((code = weir_list_next(list, &entry)) == 1) {
+        const char *kind = entry->kind == WEIR_KIND_SEALED ? ":o" : ":f";
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s", used ? " " : "",
+                                 entry->key, entry->is_dir ? "" : kind);
+    }
+    OK(code);
+    weir_list_close(list);
+    return text;
+}
+
+static void is(weir_store *from, const char *prefix, uint32_t flags, const char *want)
+{
+    const char *got = listed(from, prefix, flags);
+    if (strcmp(got, want))
+        fprintf(stderr, "list '%s' gives: %s\n         not: %s\n", prefix, got, want);
+    CHECK(!strcmp(got, want));
+}
+
+static int list_code(const char *prefix)
+{
+    weir_list *list;
+    int code = weir_list_open(&list, store, prefix, 0);
+    if (!code)
+        weir_list_close(list);
+    return code;
+}
+
+static void empty(void)
+{
+    is(store, "", 0, "");
+    is(store, "", WEIR_LIST_RECURSIVE, "");
+    CHECK_EQ(list_code("nothing"), -ENOENT);
+    CHECK_EQ(list_code("nothing/"), -ENOENT);
+    CHECK_EQ(list_code("a//b"), -EINVAL);
+    CHECK_EQ(list_code(".weir"), -EINVAL);
+    weir_list_close(NULL);
+}
+
+/* On a file system "a" cannot be both file and directory: one has a plain name, both are there. */
+static void side_by_side(weir_store *where)
+{
+    put_seed(where, "a", 100, 1);
+    put_seed(where, "a/b", 200, 2);
+    put_seed(where, "a/b/c", 300, 3);
+    put_seed(where, "x/y/z", 400, 4);
+    put_seed(where, "x/y", 500, 5);
+    put_seed(where, "x", 600, 6);
+    get_seed(where, "a", 100, 1);
+    get_seed(where, "a/b", 200, 2);
+    get_seed(where, "a/b/c", 300, 3);
+    get_seed(where, "x/y/z", 400, 4);
+    get_seed(where, "x/y", 500, 5);
+    get_seed(where, "x", 600, 6);
+    is(where, "", 0, "a:o a/ x:o x/");
+    is(where, "a", 0, "a:o a/b:o a/b/");
+    is(where, "a/", 0, "a/b:o a/b/");
+    is(where, "", WEIR_LIST_RECURSIVE, "a:o a/b:o a/b/c:o x:o x/y:o x/y/z:o");
+    OK(weir_remove(where, "a"));
+    is(where, "a", 0, "a/b:o a/b/");
+    get_seed(where, "a/b/c", 300, 3);
+    OK(weir_remove(where, "a/b/c"));
+    OK(weir_remove(where, "x/y"));
+    get_seed(where, "a/b", 200, 2);
+    get_seed(where, "x/y/z", 400, 4);
+    is(where, "", WEIR_LIST_RECURSIVE, "a/b:o x:o x/y/z:o");
+    OK(weir_remove(where, "a/b"));
+    OK(weir_remove(where, "x"));
+    OK(weir_remove(where, "x/y/z"));
+    is(where, "", WEIR_LIST_RECURSIVE, "");
+}
+
+static void a_beside_a_b(void)
+{
+    side_by_side(store);
+    CHECK_EQ(tree_files(path_in(dir, ".weir/data")), 0);
+    weir_store *mem = store_at("mem:", NULL);
+    side_by_side(mem);
+    weir_store_close(mem);
+}
+
+static void sorted_and_merged(void)
+{
+    put_seed(store, "s/b", 1, 1);
+    put_seed(store, "s/a-", 1, 1);
+    put_seed(store, "s/a/x", 1, 1);
+    put_seed(store, "s/a", 1, 1);
+    put_seed(store, "s/a0", 1, 1);
+    put_seed(store, "s/\xc3\xbc", 1, 1);
+    file_write(path_in(dir, "s/foreign"), "x", 1);
+    CHECK(mkdir(path_in(dir, "s/zdir"), 0755) == 0);
+    file_write(path_in(dir, "s/zdir/f"), "x", 1);
+    /* What cannot be a key is not shown. */
+    file_write(path_in(dir, "s/backup~"), "x", 1);
+    file_write(path_in(dir, "s/bad\x01name"), "x", 1);
+    CHECK(symlink("b", path_in(dir, "s/link")) == 0);
+    is(store, "s", 0, "s/a:o s/a/ s/a-:o s/a0:o s/b:o s/foreign:f s/zdir/ s/\xc3\xbc:o");
+    is(store, "s/", WEIR_LIST_RECURSIVE,
+       "s/a:o s/a/x:o s/a-:o s/a0:o s/b:o s/foreign:f s/zdir/f:f s/\xc3\xbc:o");
+    is(store, "s/a", 0, "s/a:o s/a/x:o");
+    is(store, "s/foreign", 0, "s/foreign:f");
+    is(store, "s/zdir/f", WEIR_LIST_RECURSIVE, "s/zdir/f:f");
+}
+
+static void details(void)
+{
+    weir_list *list;
+    const weir_entry *entry;
+    OK(weir_list_open(&list, store, "s/b", WEIR_LIST_DETAIL));
+    CHECK_EQ(weir_list_next(list, &entry), 1);
+    CHECK(entry->size_bytes == 1 && entry->time_ns && !entry->error && !entry->is_dir);
+    CHECK_EQ(weir_list_next(list, &entry), 0);
+    weir_list_close(list);
+    OK(weir_list_open(&list, store, "s/zdir/f", WEIR_LIST_DETAIL));
+    CHECK_EQ(weir_list_next(list, &entry), 1);
+    CHECK(entry->size_bytes == 1 && entry->time_ns && entry->kind == WEIR_KIND_FOREIGN);
+    weir_list_close(list);
+}
+
+static void many(void)
+{
+    enum { MANY = 1000 };
+    weir_store *mem = store_at("mem:", NULL);
+    weir_list *list;
+    const weir_entry *entry;
+    char key[32], last[64] = "";
+    int seen = 0;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "d%d/k%d", i % 7, i);
+        put_seed(mem, key, 1, 1);
+    }
+    OK(weir_list_open(&list, mem, "", WEIR_LIST_RECURSIVE));
+    while (weir_list_next(list, &entry) == 1) {
+        CHECK(strcmp(last, entry->key) < 0);
+        snprintf(last, sizeof last, "%s", entry->key);
+        seen++;
+    }
+    CHECK_EQ(seen, MANY);
+    weir_list_close(list);
+    weir_store_close(mem);
+}
+
+/* Somebody else removed the last object of a directory and wrote another: what this process keeps
+ * open is a directory that no longer is, and must not be taken for an empty one. */
+static void directory_made_again_by_another(void)
+{
+    weir_store *other = store_at(dir, NULL);
+    put_seed(store, "again/old", 1, 1);
+    is(store, "again", 0, "again/old:o");
+    OK(weir_remove(other, "again/old"));
+    put_seed(other, "again/new", 1, 1);
+    is(store, "again", 0, "again/new:o");
+    is(store, "again", WEIR_LIST_DETAIL, "again/new:o");
+    get_seed(store, "again/new", 1, 1);
+    OK(weir_remove(other, "again/new"));
+    CHECK_EQ(list_code("again"), -ENOENT);
+    weir_store_close(other);
+}
+
+/* A directory of people's that became a link is not entered; the objects below it are still there.
+ */
+static void plain_directory_became_a_link(void)
+{
+    put_seed(store, "linked/o", 10, 1);
+    CHECK(unlink(path_in(dir, "linked/o")) == 0 && rmdir(path_in(dir, "linked")) == 0);
+    CHECK(symlink("/etc", path_in(dir, "linked")) == 0);
+    get_seed(store, "linked/o", 10, 1);
+    is(store, "linked", 0, "linked/o:o");
+    is(store, "linked/", WEIR_LIST_RECURSIVE, "linked/o:o");
+    CHECK(strstr(listed(store, "", WEIR_LIST_RECURSIVE), "linked/o:o"));
+    OK(weir_gc(store, 0, NULL));
+    OK(weir_remove(store, "linked/o"));
+    CHECK_EQ(list_code("linked"), -ELOOP); /* nothing else is there: then the link is named */
+}
+
+int main(void)
+{
+    dir = tmp_path("store");
+    store = store_at(dir, NULL);
+    RUN(empty);
+    RUN(a_beside_a_b);
+    RUN(sorted_and_merged);
+    RUN(details);
+    RUN(many);
+    RUN(directory_made_again_by_another);
+    RUN(plain_directory_became_a_link);
+    weir_store_close(store);
+    return TEST_RESULT;
+}

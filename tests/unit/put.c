@@ -1,0 +1,245 @@
+/* Writing: what is refused and why, and that a put that ends in any other way than a commit leaves
+ * nothing behind.
+ */
+#include "stores.h"
+
+static weir_store *store;
+static const char *dir;
+
+static int open_code(const char *key, const weir_put_options *opts)
+{
+    weir_put *put = NULL;
+    int code = weir_put_open(&put, store, key, opts);
+    CHECK(!code == !!put);
+    weir_put_close(put);
+    return code;
+}
+
+/* Nothing but the marker (and perhaps the lock) is below .weir. */
+static bool nothing_left(void)
+{
+    return !tree_files(path_in(dir, ".weir/data")) && !tree_files(path_in(dir, ".weir/seal")) &&
+           !tree_files(path_in(dir, ".weir/tmp"));
+}
+
+static void bad_keys(void)
+{
+    char longest[WEIR_KEY_BYTES_MAX + 2];
+    memset(longest, 'k', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    CHECK_EQ(open_code("", NULL), -EINVAL);
+    CHECK_EQ(open_code("a//b", NULL), -EINVAL);
+    CHECK_EQ(open_code("../escape", NULL), -EINVAL);
+    CHECK_EQ(open_code(".weir/seal/x~", NULL), -EINVAL);
+    CHECK_EQ(open_code(longest, NULL), -ENAMETOOLONG);
+    CHECK_EQ(get_code(store, "../escape"), -EINVAL);
+    CHECK_EQ(get_code(store, longest), -ENAMETOOLONG);
+    CHECK_EQ(weir_remove(store, "a//b"), -EINVAL);
+    CHECK_EQ(weir_verify(store, ".weir/store", NULL, NULL), -EINVAL);
+    CHECK(nothing_left());
+}
+
+/* The longest key there is works on a real file system. */
+static void longest_key(void)
+{
+    char key[WEIR_KEY_BYTES_MAX + 1];
+    for (size_t i = 0; i < WEIR_KEY_BYTES_MAX; i++)
+        key[i] = i % (WEIR_PART_BYTES_MAX + 1) == WEIR_PART_BYTES_MAX ? '/' : 'k';
+    key[WEIR_KEY_BYTES_MAX] = 0;
+    put_seed(store, key, 5000, 1);
+    get_seed(store, key, 5000, 1);
+    CHECK(path_there(path_in(dir, key)));
+    OK(weir_remove(store, key));
+    CHECK(nothing_left());
+}
+
+static void bad_options(void)
+{
+    static const uint32_t bad_blocks[] = {1, 512, 2048, 4097, 65535, 3 << 12, 2 << 20, 1u << 31};
+    weir_put_options opts;
+    for (size_t i = 0; i < sizeof bad_blocks / sizeof bad_blocks[0]; i++) {
+        weir_put_options_init(&opts);
+        opts.block_bytes = bad_blocks[i];
+        CHECK_EQ(open_code("k", &opts), -EINVAL);
+        CHECK(strstr(weir_error_text(), "power of two"));
+    }
+    weir_put_options_init(&opts);
+    opts.size_bytes = WEIR_OBJECT_BYTES_MAX + 1;
+    CHECK_EQ(open_code("k", &opts), -EFBIG);
+    opts.size_bytes = WEIR_OBJECT_BYTES_MAX;
+    OK(open_code("k", &opts));
+    weir_put_options_init(&opts);
+    opts.struct_size = 0;
+    CHECK_EQ(open_code("k", &opts), -EINVAL);
+    CHECK(strstr(weir_error_text(), "weir_put_options_init"));
+    opts.struct_size = 100000;
+    CHECK_EQ(open_code("k", &opts), -EINVAL);
+    CHECK(nothing_left());
+}
+
+static void metadata(void)
+{
+    weir_put_options opts;
+    weir_put *put;
+    weir_object *obj;
+    char *meta = malloc(WEIR_META_BYTES_MAX + 1);
+    data_fill(meta, WEIR_META_BYTES_MAX + 1, 1, 0);
+    weir_put_options_init(&opts);
+    opts.meta = meta;
+    opts.meta_bytes = WEIR_META_BYTES_MAX + 1;
+    CHECK_EQ(open_code("meta", &opts), -E2BIG);
+    opts.meta_bytes = WEIR_META_BYTES_MAX;
+    OK(weir_put_open(&put, store, "meta", &opts));
+    memset(meta, 0, WEIR_META_BYTES_MAX); /* it was copied */
+    OK(weir_put_commit(put, NULL));
+    weir_put_close(put);
+    OK(weir_object_open(&obj, store, "meta"));
+    CHECK_EQ(weir_object_info(obj)->meta_bytes, WEIR_META_BYTES_MAX);
+    CHECK(data_is(weir_object_info(obj)->meta, WEIR_META_BYTES_MAX, 1, 0));
+    weir_object_close(obj);
+    OK(weir_remove(store, "meta"));
+    free(meta);
+}
+
+/* A caller built against an older header, whose struct ended earlier, gets the defaults. */
+static void older_callers(void)
+{
+    weir_put_options opts;
+    weir_put *put;
+    weir_object *obj;
+    memset(&opts, 0xff, sizeof opts); /* what an old caller does not know must not be looked at */
+    opts.struct_size = offsetof(weir_put_options, block_bytes);
+    opts.flags = 0;
+    OK(weir_put_open(&put, store, "old", &opts));
+    OK(weir_put_write(put, "x", 1));
+    OK(weir_put_commit(put, NULL));
+    weir_put_close(put);
+    OK(weir_object_open(&obj, store, "old"));
+    CHECK_EQ(weir_object_info(obj)->block_bytes, 1 << 20);
+    CHECK_EQ(weir_object_info(obj)->meta_bytes, 0);
+    weir_object_close(obj);
+    OK(weir_remove(store, "old"));
+    /* And one built against a newer header works here, too. */
+    struct {
+        weir_put_options known;
+        uint64_t more[4];
+    } newer;
+    memset(&newer, 0xff, sizeof newer);
+    weir_put_options_init(&newer.known);
+    newer.known.struct_size = sizeof newer;
+    newer.known.block_bytes = 4096;
+    OK(open_code("new", &newer.known));
+}
+
+static void abandoned(void)
+{
+    static const size_t sizes[] = {0, 1, 5 << 20};
+    for (int i = 0; i < 3; i++) {
+        weir_put *put;
+        uint8_t *data = data_buffer(sizes[i], 1);
+        data_fill(data, sizes[i], 1, 0);
+        OK(weir_put_open(&put, store, "abandoned", NULL));
+        OK(weir_put_write(put, data, sizes[i]));
+        weir_put_close(put);
+        data_free(data, 1);
+        CHECK_EQ(get_code(store, "abandoned"), -ENOENT);
+        CHECK(nothing_left());
+    }
+    weir_put_close(NULL);
+}
+
+/* Two writers of one key: the first to commit wins, the other is told and leaves nothing. */
+static void second_writer(void)
+{
+    weir_put *first, *second;
+    OK(weir_put_open(&first, store, "taken", NULL));
+    OK(weir_put_open(&second, store, "taken", NULL));
+    OK(weir_put_write(first, "first", 5));
+    OK(weir_put_write(second, "second", 6));
+    OK(weir_put_commit(second, NULL));
+    CHECK_EQ(weir_put_commit(first, NULL), -EEXIST);
+    CHECK(strstr(weir_error_text(), "taken"));
+    weir_put_close(first);
+    weir_put_close(second);
+    weir_object *obj;
+    OK(weir_object_open(&obj, store, "taken"));
+    CHECK_EQ(weir_object_info(obj)->size_bytes, 6);
+    weir_object_close(obj);
+    CHECK_EQ(open_code("taken", NULL), -EEXIST);
+    CHECK_EQ(tree_files(path_in(dir, ".weir/data")), 1);
+    OK(weir_remove(store, "taken"));
+    CHECK(nothing_left());
+}
+
+/* After a failure nothing works but closing, and the text stays. */
+static void after_a_failure(void)
+{
+    weir_store *full = store_at("mem:?size=3M", NULL);
+    weir_put *put;
+    void *buf;
+    size_t cap;
+    uint8_t *data = data_buffer(8 << 20, 1);
+    memset(data, 0, 8 << 20);
+    OK(weir_put_open(&put, full, "k", NULL));
+    int code = 0;
+    for (int i = 0; !code && i < 8; i++)
+        code = weir_put_write(put, data, 8 << 20);
+    CHECK_EQ(code, -ENOSPC);
+    for (int i = 0; i < 2; i++) {
+        weir_fail(EIO, "another text");
+        CHECK_EQ(weir_put_write(put, data, 1), -ENOSPC);
+        CHECK(strstr(weir_error_text(), "full"));
+        CHECK_EQ(weir_put_buffer(put, &buf, &cap), -ENOSPC);
+        CHECK_EQ(weir_put_commit(put, NULL), -ENOSPC);
+        CHECK(strstr(weir_error_text(), "full"));
+    }
+    weir_put_close(put);
+    CHECK_EQ(get_code(full, "k"), -ENOENT);
+    put_seed(full, "k", 1000, 1); /* the space came back */
+    weir_store_close(full);
+    data_free(data, 1);
+}
+
+/* As many writers as the pool bears; one more is refused at once, not left waiting. */
+static void too_many_writers(void)
+{
+    weir_store *small = store_sized(tmp_path("small"), NULL, 8 << 20, 16);
+    weir_put *puts[4], *more;
+    uint8_t *data = data_buffer(3 << 20, 1);
+    data_fill(data, 3 << 20, 1, 0);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 4; i++) {
+            char key[16];
+            snprintf(key, sizeof key, "k%d-%d", round, i);
+            OK(weir_put_open(&puts[i], small, key, NULL));
+            OK(weir_put_write(puts[i], data, 3 << 20));
+        }
+        CHECK_EQ(weir_put_open(&more, small, "more", NULL), -EMFILE);
+        CHECK(strstr(weir_error_text(), "larger pool"));
+        for (int i = 0; i < 4; i++) {
+            if (i % 2)
+                OK(weir_put_commit(puts[i], NULL));
+            weir_put_close(puts[i]);
+        }
+    }
+    get_seed(small, "k1-3", 3 << 20, 1);
+    weir_store_close(small);
+    data_free(data, 1);
+}
+
+int main(void)
+{
+    dir = tmp_path("store");
+    store = store_at(dir, NULL);
+    RUN(bad_keys);
+    RUN(longest_key);
+    RUN(bad_options);
+    RUN(metadata);
+    RUN(older_callers);
+    RUN(abandoned);
+    RUN(second_writer);
+    RUN(after_a_failure);
+    RUN(too_many_writers);
+    weir_store_close(store);
+    return TEST_RESULT;
+}
