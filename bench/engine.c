@@ -225,6 +225,7 @@ int main(int argc, char **argv)
     if (argc == 6 && !strcmp(argv[1], "small"))
         return bench_small(argv[2], strtoull(argv[3], NULL, 0), (unsigned)atoi(argv[4]),
                            (unsigned)atoi(argv[5]));
-    fprintf(stderr, "usage: engine put|stream DIR KEY BYTES | get DIR KEY | small DIR BYTES COUNT N\n");
+    fprintf(stderr, "usage: engine put|stream DIR KEY BYTES | get DIR KEY |"
+                    " small DIR BYTES COUNT N\n");
     return 2;
 }

@@ -189,6 +189,10 @@ WEIR_API void weir_list_close(weir_list *list);
 
 /* Removes one object. -ENOENT, -EPERM for a foreign object (its owner removes it), … */
 WEIR_API int weir_remove(weir_store *store, const char *key);
+/* The same for an object whose seal is damaged, which weir_remove() refuses with -EBADMSG: only
+ * the seal goes. The bytes stay under the plain name, as a foreign object, for whoever wants to
+ * save what can be saved. -EINVAL if the seal is in order. */
+WEIR_API int weir_remove_damaged(weir_store *store, const char *key);
 
 /* Reads the whole object and checks it. progress may be NULL; it returns non-zero to stop
  * (-ECANCELED). A foreign object that was never read is learned: its fingerprints are kept. */

@@ -6,7 +6,7 @@
 #include "util/err.h"
 
 static struct {
-    bool recursive, dry_run;
+    bool recursive, dry_run, damaged;
     uint64_t jobs;
 } opts;
 
@@ -17,6 +17,8 @@ static const struct weir_opt options[] = {
      "also remove all objects below KEY", 0, 0},
     {"dry-run", 'n', WEIR_OPT_FLAG, AT(dry_run), "no", NULL,
      "say what would be removed, and remove nothing", 0, 0},
+    {"damaged", 0, WEIR_OPT_FLAG, AT(damaged), "no", NULL,
+     "remove the damaged seal of KEY; its plain file stays, as a foreign one", 0, 0},
     WORK_OPT_JOBS(AT(jobs), "with -r, objects"),
     {0},
 };
@@ -37,7 +39,8 @@ static int look_one(struct cli *cli, struct item *item)
 
 static int remove_one(struct cli *cli, struct item *item)
 {
-    return weir_remove(cli->store, item->key);
+    return opts.damaged ? weir_remove_damaged(cli->store, item->key)
+                        : weir_remove(cli->store, item->key);
 }
 
 static void show(const struct cli *cli, const struct item *item, int key_width)

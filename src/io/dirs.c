@@ -47,10 +47,13 @@ static int root_step(int up, const char *part)
 }
 
 /* Who makes a store in a directory that is there already cannot know whether it is durable: its
- * maker may still be on the way to syncing it. What is old and not ours to sync is taken as it is:
- * an error here is none. */
+ * maker may still be on the way to syncing it. (Where the marker is, its maker did that.) What is
+ * old and not ours to sync is taken as it is: an error here is none. */
 static void sync_above(int fd)
 {
+    struct weir_sys_stat st;
+    if (weir_sys->stat(fd, WEIR_NAME_STORE, &st) == 0)
+        return;
     int up = weir_sys->open(fd, "..", O_RDONLY | O_DIRECTORY, 0);
     if (up < 0)
         return;

@@ -145,6 +145,46 @@ static void put_free(weir_put *put)
     free(put);
 }
 
+/* Whose seal is there? 0: ours; -EEXIST, -EAGAIN: not ours; -ENOENT: none; else: cannot tell. */
+static int whose_seal(weir_put *put)
+{
+    struct weir_sealed found;
+    int code = weir_sealed_load(&found, put->store, put->key);
+    if (code)
+        return code;
+    if (memcmp(found.seal.nonce, put->nonce, sizeof put->nonce))
+        code = found.seal.kind == WEIR_SEAL_VOID
+                   ? weir_fail(EAGAIN, "'%s' was just claimed by gc: try again in %d seconds",
+                               put->key, WEIR_VOID_LIFE_S)
+                   : weir_fail(EEXIST, "'%s' exists already: another writer was faster", put->key);
+    weir_sealed_free(&found);
+    return code;
+}
+
+/* A file somebody else put there has the name already; a sealed object's plain name may, too. */
+static int plain_free(weir_put *put)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = put->key;
+    int code = weir_tier_call(put->store->tier, &req);
+    for (int looks = 0; !code && looks < WEIR_LOOKS_MAX; looks++) {
+        struct weir_handle *blob;
+        struct weir_blob_stat stat;
+        code = weir_foreign_open(&blob, &stat, put->store, put->key);
+        if (!code) {
+            weir_handle_close(blob);
+            return weir_fail(EEXIST, "'%s' exists already, as a plain file that Weir did not write",
+                             put->key);
+        }
+        if (code == -EAGAIN) {
+            code = whose_seal(put);
+            code = code == -ENOENT ? 0 : code; /* it came and went */
+        }
+    }
+    return code == -ENOENT ? 0 : code;
+}
+
 int weir_put_open(weir_put **out, weir_store *store, const char *key, const weir_put_options *opts)
 {
     weir_put_options given;
@@ -168,6 +208,8 @@ int weir_put_open(weir_put **out, weir_store *store, const char *key, const weir
     put->started_ns = weir_sys->now_ns(WEIR_CLOCK_BOOT);
     weir_queue_init(&put->done);
     code = put_allocate(put, key, &given);
+    if (!code && !(put->flags & WEIR_PUT_OWN_NAME))
+        code = plain_free(put); /* looked at again before the seal: better early than late */
     if (!code)
         code = weir_pool_reserve(put->pool);
     if (code)
@@ -411,46 +453,6 @@ static int make_seal(weir_put *put, uint8_t **record, size_t *size)
     };
     memcpy(seal.nonce, put->nonce, sizeof seal.nonce);
     return weir_seal_encode(&seal, record, size);
-}
-
-/* Whose seal is there? 0: ours; -EEXIST, -EAGAIN: not ours; -ENOENT: none; else: cannot tell. */
-static int whose_seal(weir_put *put)
-{
-    struct weir_sealed found;
-    int code = weir_sealed_load(&found, put->store, put->key);
-    if (code)
-        return code;
-    if (memcmp(found.seal.nonce, put->nonce, sizeof put->nonce))
-        code = found.seal.kind == WEIR_SEAL_VOID
-                   ? weir_fail(EAGAIN, "'%s' was just claimed by gc: try again in %d seconds",
-                               put->key, WEIR_VOID_LIFE_S)
-                   : weir_fail(EEXIST, "'%s' exists already: another writer was faster", put->key);
-    weir_sealed_free(&found);
-    return code;
-}
-
-/* A file somebody else put there has the name already; a sealed object's plain name may, too. */
-static int plain_free(weir_put *put)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = put->key;
-    int code = weir_tier_call(put->store->tier, &req);
-    for (int looks = 0; !code && looks < WEIR_LOOKS_MAX; looks++) {
-        struct weir_handle *blob;
-        struct weir_blob_stat stat;
-        code = weir_foreign_open(&blob, &stat, put->store, put->key);
-        if (!code) {
-            weir_handle_close(blob);
-            return weir_fail(EEXIST, "'%s' exists already, as a plain file that Weir did not write",
-                             put->key);
-        }
-        if (code == -EAGAIN) {
-            code = whose_seal(put);
-            code = code == -ENOENT ? 0 : code; /* it came and went */
-        }
-    }
-    return code == -ENOENT ? 0 : code;
 }
 
 static int unknown(weir_put *put)

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/store.h"
@@ -108,5 +109,35 @@ int weir_remove(weir_store *store, const char *key)
         code = remove_once(store, key);
     if (code && !strstr(weir_fail_last(), key))
         weir_fail_in(code, "cannot remove '%s'", key);
+    return code;
+}
+
+int weir_remove_damaged(weir_store *store, const char *key)
+{
+    char name[WEIR_NAME_BYTES_MAX];
+    struct weir_seal seal;
+    struct weir_req req, load;
+    int code = weir_store_check_writable(store);
+    if (!code)
+        code = weir_key_check(key);
+    if (code)
+        return code;
+    weir_key_name(name, WEIR_DIR_SEAL, key);
+    weir_req_init(&load, WEIR_OP_LOAD);
+    load.name = name;
+    load.len = WEIR_RECORD_BYTES_MAX;
+    code = weir_tier_call(store->tier, &load);
+    if (code)
+        return code == -ENOENT ? no_object(store, key) : code;
+    if (weir_seal_decode(&seal, load.buf, load.result, key) == -EBADMSG) {
+        weir_req_init(&req, WEIR_OP_REMOVE_IF);
+        req.name = name;
+        req.buf = load.buf;
+        req.len = load.result;
+        code = weir_tier_call(store->tier, &req);
+    } else {
+        code = weir_fail(EINVAL, "the seal of '%s' is not damaged: remove it as usual", key);
+    }
+    free(load.buf);
     return code;
 }

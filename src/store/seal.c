@@ -89,7 +89,10 @@ static bool name_belongs(const struct weir_seal *s, const char *key)
 
 static int damaged(const char *key, const char *why)
 {
-    return weir_fail(EBADMSG, "the seal of '%s' is damaged: %s", key, why);
+    return weir_fail(EBADMSG,
+                     "the seal of '%s' is damaged: %s (its bytes may be sound: 'weir rm --damaged' "
+                     "gives up the seal and leaves them as a plain file)",
+                     key, why);
 }
 
 int weir_seal_decode(struct weir_seal *out, const uint8_t *record, size_t size, const char *key)

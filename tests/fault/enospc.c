@@ -77,6 +77,22 @@ static void too_large(struct site *s, unsigned how)
     check_given_back(s, before);
 }
 
+/* A stream of unknown length takes space ahead; what others need is not its to take. */
+static void side_by_side(struct site *s)
+{
+    static char piece[MIB];
+    weir_put *put;
+    OK(weir_put_open(&put, s->store, "stream", NULL));
+    for (unsigned i = 0; i < 3; i++)
+        OK(weir_put_write(put, piece, sizeof piece));
+    OK(content_put(s->store, "side/by/side", keep_middle, 0));
+    OK(weir_put_commit(put, NULL));
+    weir_put_close(put);
+    OK(weir_verify(s->store, "stream", NULL, NULL));
+    OK(weir_remove(s->store, "stream"));
+    OK(weir_remove(s->store, "side/by/side"));
+}
+
 /* ---- many small ones ---- */
 
 static struct content fill_content(unsigned i)
@@ -199,6 +215,7 @@ static void on_site(const char *kind, const char *engine, uint64_t bytes, bool l
     OK(content_put(s->store, "keep/deep/middle", keep_middle, 0));
     uint64_t before = place_free_bytes(s->mount);
     if (large) {
+        side_by_side(s);
         too_large(s, CONTENT_HINT);
         too_large(s, 0);
         too_large(s, CONTENT_IN_PLACE);

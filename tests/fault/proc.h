@@ -17,7 +17,7 @@ pid_t proc_start(proc_fn fn, void *arg);
 int proc_wait(pid_t pid);
 /* The same, but -1 when it still runs after ms milliseconds. */
 int proc_wait_ms(pid_t pid, unsigned ms);
-/* Waits for all; the first that ends with anything but 0 ends this program, and so the others. */
+/* Waits for all; the first that ends with anything but 0 ends the others and this program. */
 void proc_all_ok(const pid_t *pids, unsigned count);
 /* SIGKILL, and waits. Whatever ended it first is the answer. */
 int proc_kill(pid_t pid);

@@ -10,10 +10,6 @@
 #include "test.h"
 #include "util/key.h"
 
-struct audit {
-    struct sim_model *model;
-};
-
 static const struct sim_inode *at(const char *name)
 {
     char path[2 * WEIR_NAME_BYTES_MAX];
@@ -92,12 +88,12 @@ static void audit_learned(const char *name)
         debris(name, "learned of nothing");
 }
 
-static void audit_plain(struct audit *audit, const char *name, const struct sim_inode *inode)
+static void audit_plain(struct sim_model *model, const char *name, const struct sim_inode *inode)
 {
     char data[WEIR_NAME_BYTES_MAX];
     if (inode->type == SIM_LINK || (data_of(name, data) && at(data) == inode))
         return;
-    const struct sim_fact *fact = sim_model_fact(audit->model, name);
+    const struct sim_fact *fact = sim_model_fact(model, name);
     if (!fact->foreign && !fact->own)
         debris(name, "a plain name of nothing");
 }
@@ -110,6 +106,9 @@ static bool below(const char *name, const char *dir)
 static void audit_one(void *arg, const char *name, unsigned ino, const struct sim_inode *inode)
 {
     (void)ino;
+    if (inode->type == SIM_DIR && !inode->names.count && strchr(name, '/') &&
+        strchr(strchr(name, '/') + 1, '/') && below(name, ".weir/"))
+        debris(name, "an empty directory");
     if (inode->type == SIM_DIR || !strcmp(name, WEIR_NAME_STORE) || !strcmp(name, ".weir/lock"))
         return;
     if (below(name, WEIR_DIR_SEAL))
@@ -126,6 +125,5 @@ static void audit_one(void *arg, const char *name, unsigned ino, const struct si
 
 void sim_model_audit(struct sim_model *model)
 {
-    struct audit audit = {model};
-    sim_fs_each(sim.fs, SIM_STORE, audit_one, &audit);
+    sim_fs_each(sim.fs, SIM_STORE, audit_one, model);
 }

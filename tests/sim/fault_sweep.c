@@ -366,30 +366,37 @@ static void run(const struct operation *op, const struct sim_fault *fault, bool 
 
 static uint64_t cases;
 
-static void one_case(const struct operation *op, enum sim_fault_kind kind, uint64_t first,
-                     uint64_t count, bool power_loss)
+static void one_case(const struct operation *op, const struct sim_fault *fault, const char *where,
+                     bool power_loss)
 {
-    struct sim_fault fault = {kind, first, count};
     cases++;
     if (!sim_wanted(cases))
         return;
-    sim_scene(cases, "%s: %s at %s %llu, %s%s", op->name, sim_fault_name(kind),
-              kind == SIM_FAULT_MEMORY ? "allocation" : "call", (unsigned long long)first,
-              count == 1 ? "once" : count == 2 ? "twice" : "for ever",
+    sim_scene(cases, "%s: %s at %s %llu, %s%s", op->name, sim_fault_name(fault->kind), where,
+              (unsigned long long)fault->first,
+              fault->count == SIM_FOREVER ? "for ever"
+              : fault->count == 1         ? "once"
+                                          : "twice",
               power_loss ? ", then a power loss" : "");
-    run(op, &fault, power_loss, NULL);
+    run(op, fault, power_loss, NULL);
 }
 
 /* All the ways in which one call can fail. */
-static void sweep_call(const struct operation *op, enum sim_fault_kind kind, uint64_t n)
+static void sweep_call(const struct operation *op, uint64_t n, enum sim_call call)
 {
     static const uint64_t counts[] = {1, SIM_FOREVER, 2};
-    /* What only has to be tried again leaves nothing to lose; and two are no more than one. */
-    bool mild = kind == SIM_FAULT_EINTR || kind == SIM_FAULT_SHORT;
-    for (int i = 0; i < (mild || op->flags & HEAVY ? 2 : 3); i++) {
-        one_case(op, kind, n, counts[i], false);
-        if (!mild && !(op->flags & READS))
-            one_case(op, kind, n, counts[i], true);
+    char where[32];
+    snprintf(where, sizeof where, "%s, call", sim_call_name(call));
+    for (enum sim_fault_kind kind = SIM_FAULT_EIO; kind < SIM_FAULT_MEMORY; kind++) {
+        /* What only has to be tried again leaves nothing to lose; and two are no more than one. */
+        bool mild = kind == SIM_FAULT_EINTR || kind == SIM_FAULT_SHORT;
+        int ways = !sim_fault_fits(kind, call) ? 0 : mild || op->flags & HEAVY ? 2 : 3;
+        for (int i = 0; i < ways; i++) {
+            struct sim_fault fault = {kind, n, counts[i]};
+            one_case(op, &fault, where, false);
+            if (!mild && !(op->flags & READS))
+                one_case(op, &fault, where, true);
+        }
     }
 }
 
@@ -401,12 +408,10 @@ static void sweep(const struct operation *op)
     run(op, &none, false, &census);
     CHECK(census.calls && census.calls <= SIM_TRACE_MAX);
     for (uint64_t n = 1; n <= census.calls; n++)
-        for (enum sim_fault_kind kind = SIM_FAULT_EIO; kind < SIM_FAULT_MEMORY; kind++)
-            if (sim_fault_fits(kind, census.trace[n - 1]))
-                sweep_call(op, kind, n);
+        sweep_call(op, n, census.trace[n - 1]);
     for (uint64_t n = 1; n <= census.allocs; n++) {
-        one_case(op, SIM_FAULT_MEMORY, n, 1, false);
-        one_case(op, SIM_FAULT_MEMORY, n, SIM_FOREVER, true);
+        one_case(op, &(struct sim_fault){SIM_FAULT_MEMORY, n, 1}, "allocation", false);
+        one_case(op, &(struct sim_fault){SIM_FAULT_MEMORY, n, SIM_FOREVER}, "allocation", true);
     }
 }
 

@@ -134,8 +134,8 @@ static bool explain(struct search *s, uint64_t done, uint64_t value)
         return false;
     for (unsigned i = 0; i < s->count; i++) {
         uint64_t then = value;
-        if (!is_done(done, i) && may_be_next(s, done, s->events[i]) &&
-            step(s->events[i], &then) && explain(s, done | (uint64_t)1 << i, then))
+        if (!is_done(done, i) && may_be_next(s, done, s->events[i]) && step(s->events[i], &then) &&
+            explain(s, done | (uint64_t)1 << i, then))
             return true;
     }
     return false;

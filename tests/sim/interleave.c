@@ -25,13 +25,13 @@ enum { GRACE_S = 100, SECOND = 1000000000 };
 
 /* What befalls the processes of a scenario. */
 enum {
-    HOLDS = 1,   /* one is held back somewhere, for a while */
-    SEALS = 2,   /* writers are held between their age check and their seal */
-    PAUSES = 4,  /* or anywhere, and their boot-time clock stands still meanwhile */
-    KILLS = 8,   /* one or two die */
-    POWER = 16,  /* the power goes */
-    LIVES = 32,  /* the keys exist already */
-    FRESH = 64,  /* the store does not: they make it, too */
+    HOLDS = 1,  /* one is held back somewhere, for a while */
+    SEALS = 2,  /* writers are held between their age check and their seal */
+    PAUSES = 4, /* or anywhere, and their boot-time clock stands still meanwhile */
+    KILLS = 8,  /* one or two die */
+    POWER = 16, /* the power goes */
+    LIVES = 32, /* the keys exist already */
+    FRESH = 64, /* the store does not: they make it, too */
 };
 
 enum role { NOBODY, WRITER, REMOVER, READER, COLLECTOR, ANYONE };
@@ -122,9 +122,8 @@ static void read_one(struct sim_proc *self, weir_store *store, const char *key)
     uint64_t value = SIM_ABSENT;
     weir_kind kind = WEIR_KIND_SEALED;
     unsigned event = sim_history_begin(&world.history, self->name, SIM_GET, key, 0);
-    int code = sim_rng_percent(&self->rng, 20) && !is_dead()
-                   ? -EAGAIN /* nothing to explain */
-                   : sim_get(store, key, &value, &kind);
+    int code = sim_rng_percent(&self->rng, 20) && !is_dead() ? -EAGAIN /* nothing to explain */
+                                                             : sim_get(store, key, &value, &kind);
     if (code == -EAGAIN && !is_dead()) {
         int verified = weir_verify(store, key, NULL, NULL);
         CHECK(!verified || verified == -ENOENT || verified == -EAGAIN || is_dead());
@@ -170,8 +169,8 @@ static void act(struct sim_proc *self, weir_store *store, enum role role)
 {
     const char *key = keys[sim_rng_below(&self->rng, world.scenario->keys)];
     if (role == ANYONE) {
-        static const enum role roles[] = {WRITER, WRITER, WRITER, REMOVER, REMOVER,
-                                          READER, READER, COLLECTOR};
+        static const enum role roles[] = {WRITER,  WRITER, WRITER, REMOVER,
+                                          REMOVER, READER, READER, COLLECTOR};
         role = roles[sim_rng_below(&self->rng, sizeof roles / sizeof roles[0])];
     }
     if (role == WRITER)

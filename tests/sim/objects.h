@@ -31,9 +31,9 @@ int sim_store_open(weir_store **out, uint64_t create_grace_s);
 struct sim_put {
     uint64_t value;
     uint32_t block_bytes, flags;
-    bool known;   /* the size is announced */
+    bool known;    /* the size is announced */
     bool in_place; /* filled where it will be written from, instead of copied */
-    size_t piece; /* bytes in each write; 0: all at once */
+    size_t piece;  /* bytes in each write; 0: all at once */
 };
 int sim_put(weir_store *store, const char *key, const struct sim_put *how);
 

@@ -22,8 +22,8 @@ enum {
     BOOTS = 3,
 };
 
-static const char *const keys[KEYS] = {"a", "a/b", "a/c", "d/e/f", "d/e/g", "d/e", "k", "x/y/z",
-                                       "x/y", "k/l"};
+static const char *const keys[KEYS] = {"a",   "a/b", "a/c",   "d/e/f", "d/e/g",
+                                       "d/e", "k",   "x/y/z", "x/y",   "k/l"};
 
 /* A put that may fail: the power may be gone. */
 static void put(struct sim_model *model, weir_store *store, const char *key, size_t size,

@@ -23,9 +23,9 @@ _Thread_local struct sim_proc *sim_self = &alone;
 const char *sim_call_name(enum sim_call call)
 {
     static const char *const names[] = {
-        "open",      "close", "pread",  "pwrite", "fsync", "fdatasync", "fallocate",
-        "ftruncate", "link",  "unlink", "mkdir",  "stat",  "fstat",     "fchmod",
-        "getdents",  "flock", "statvfs", "random",
+        "open",      "close",     "pread",    "pwrite", "fsync",   "fdatasync",
+        "fallocate", "ftruncate", "link",     "unlink", "mkdir",   "stat",
+        "fstat",     "fchmod",    "getdents", "flock",  "statvfs", "random",
     };
     return names[call];
 }
@@ -33,7 +33,7 @@ const char *sim_call_name(enum sim_call call)
 const char *sim_fault_name(enum sim_fault_kind kind)
 {
     static const char *const names[] = {
-        "no fault",       "EIO",           "ENOSPC",        "EINTR",
+        "no fault",         "EIO",          "ENOSPC",        "EINTR",
         "a short transfer", "lost answers", "a lost server", "no memory",
     };
     return names[kind];

@@ -66,11 +66,11 @@ struct sim_proc {
     struct sim_rng rng; /* for the body */
 
     /* What befalls it; zero: nothing. */
-    uint64_t kill_at;    /* this call of its own it does not survive */
-    uint64_t hold_call;  /* before this call it is held, */
-    uint64_t hold_boot;  /* and right after it read the boot-time clock so often, */
+    uint64_t kill_at;                    /* this call of its own it does not survive */
+    uint64_t hold_call;                  /* before this call it is held, */
+    uint64_t hold_boot;                  /* and right after it read the boot-time clock so often, */
     uint64_t hold_call_ns, hold_boot_ns; /* so long, or until nobody else can go on */
-    bool hold_paused;    /* like a paused machine: its boot-time clock stands still meanwhile */
+    bool hold_paused; /* like a paused machine: its boot-time clock stands still meanwhile */
     int64_t real_skew_ns;
 
     /* The scheduler's. */
@@ -91,9 +91,9 @@ struct sim {
     uint64_t cut_after; /* the power goes when so many calls were made */
     bool off;           /* no power: nothing has any effect */
     struct sim_fault fault;
-    unsigned interrupted; /* in a row */
+    unsigned interrupted;         /* in a row */
     uint8_t trace[SIM_TRACE_MAX]; /* which calls were made, from call 1 on */
-    struct sim_proc *procs; /* NULL: only the test's own thread */
+    struct sim_proc *procs;       /* NULL: only the test's own thread */
     unsigned procs_count, stay_percent;
 };
 extern struct sim sim;

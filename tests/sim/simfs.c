@@ -448,8 +448,8 @@ ssize_t sim_fs_getdents(struct sim_fs *fs, int fd, void *buf, size_t size)
         if (!next_entry(dir, file->cookie, &entry))
             break;
         enum sim_type type = fs->quirks.no_types ? 0 : fs->inodes[entry.ino]->type;
-        size_t more = put_dirent((char *)buf + used, size - used, entry.name, entry.ino,
-                                 entry.cookie, type);
+        size_t more =
+            put_dirent((char *)buf + used, size - used, entry.name, entry.ino, entry.cookie, type);
         if (!more)
             return used ? (ssize_t)used : -EINVAL;
         used += more;

@@ -21,8 +21,8 @@ struct sim_file {
 
 /* What file systems differ in. */
 struct sim_quirks {
-    bool no_direct;     /* O_DIRECT is refused by open(2) */
-    bool late_direct;   /* O_DIRECT is refused by the transfer */
+    bool no_direct;   /* O_DIRECT is refused by open(2) */
+    bool late_direct; /* O_DIRECT is refused by the transfer */
     bool no_fallocate;
     bool no_types;      /* getdents64(2) does not say what an entry is */
     bool user;          /* modes are checked: not root */

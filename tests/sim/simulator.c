@@ -99,8 +99,8 @@ static void draw_bytes(bool sync, bool sync_fails, int counts[3])
         CHECK_EQ(weir_sys->pwrite(fd, a, sizeof a, 0), SIZE);
         OK(weir_sys->fdatasync(fd));
         CHECK_EQ(weir_sys->pwrite(fd, b, sizeof b, 0), SIZE);
-        sim.fault = (struct sim_fault){sync_fails ? SIM_FAULT_EIO : SIM_FAULT_NONE,
-                                       sim.calls + 1, 1};
+        sim.fault =
+            (struct sim_fault){sync_fails ? SIM_FAULT_EIO : SIM_FAULT_NONE, sim.calls + 1, 1};
         if (sync_fails)
             CHECK_EQ(weir_sys->fdatasync(fd), -EIO);
         if (sync)
@@ -249,9 +249,14 @@ static struct sim_history history;
 
 static void tell(uint64_t begin, uint64_t end, enum sim_op op, uint64_t value, int code, bool open)
 {
-    history.events[history.count++] = (struct sim_event){
-        .op = op, .key = "k", .who = "x", .value = value, .begin = begin, .end = end,
-        .code = code, .open = open};
+    history.events[history.count++] = (struct sim_event){.op = op,
+                                                         .key = "k",
+                                                         .who = "x",
+                                                         .value = value,
+                                                         .begin = begin,
+                                                         .end = end,
+                                                         .code = code,
+                                                         .open = open};
 }
 
 static bool holds(bool durable)
