@@ -225,6 +225,7 @@ def main():
         result = bench.run()
     finally:
         shutil.rmtree(bench.dir, ignore_errors=True)
+    os.makedirs(os.path.join(ROOT, "bench", "results"), exist_ok=True)
     with open(os.path.join(ROOT, "bench", "results", "engine.json"), "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")

@@ -24,10 +24,12 @@ extern "C" {
 #define WEIR_API __attribute__((visibility("default")))
 
 /* Limits. A part is what stands between two slashes of a key; 220 leaves room in a 255-byte file
- * name for what the engine appends. The object limit keeps a seal within 64 MiB. */
+ * name for what the engine appends. A seal holds 16 bytes for each block and at most 32 MiB of
+ * them: 2 TiB in blocks of 1 MiB, 8 GiB in blocks of 4 KiB. */
 #define WEIR_KEY_BYTES_MAX 1024
 #define WEIR_PART_BYTES_MAX 220
-#define WEIR_OBJECT_BYTES_MAX ((uint64_t)4 << 40)
+#define WEIR_BLOCKS_MAX ((uint64_t)2 << 20)
+#define WEIR_OBJECT_BYTES_MAX (WEIR_BLOCKS_MAX << 20)
 #define WEIR_META_BYTES_MAX 65536
 #define WEIR_BLOCK_BYTES_MIN 4096
 #define WEIR_BLOCK_BYTES_MAX (1 << 20)
@@ -108,8 +110,11 @@ WEIR_API int weir_store_stats(weir_store *store, weir_stat_row *rows, size_t max
 /* ---- writing ---- */
 
 enum {
-    WEIR_PUT_OWN_NAME = 1 /* the caller guarantees that nobody ever reuses this key:
-                             the bytes are stored under the key itself */
+    /* The caller guarantees that nobody ever reuses this key: the bytes are stored under the key
+     * itself, where tools without Weir find them on every tier. Between the moment they are whole
+     * and the seal they look like a foreign object, and stay one if the writer dies just then;
+     * whoever hands such keys out must make something else (a log) say which of them count. */
+    WEIR_PUT_OWN_NAME = 1
 };
 
 typedef struct weir_put_options {
@@ -163,7 +168,8 @@ WEIR_API int weir_object_open(weir_object **out, weir_store *store, const char *
 WEIR_API const weir_info *weir_object_info(const weir_object *obj);
 /* Reads [off, off + size), less at the end of the object, and verifies every block touched.
  * Returns 0, or -EBADMSG naming object, block and byte range, with nothing of that block in buf
- * that a caller may use; -ESTALE if the object was removed meanwhile. */
+ * that a caller may use. An object that was removed meanwhile reads on, or answers -ESTALE where
+ * the storage cannot hold it open (NFS). */
 WEIR_API int weir_object_read(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got);
 WEIR_API void weir_object_close(weir_object *obj);
 
@@ -191,7 +197,8 @@ WEIR_API void weir_list_close(weir_list *list);
 WEIR_API int weir_remove(weir_store *store, const char *key);
 /* The same for an object whose seal is damaged, which weir_remove() refuses with -EBADMSG: only
  * the seal goes. The bytes stay under the plain name, as a foreign object, for whoever wants to
- * save what can be saved. -EINVAL if the seal is in order. */
+ * save what can be saved; without a plain name nothing is done (-EBUSY).
+ * -EINVAL if the seal is in order. */
 WEIR_API int weir_remove_damaged(weir_store *store, const char *key);
 
 /* Reads the whole object and checks it. progress may be NULL; it returns non-zero to stop

@@ -86,7 +86,7 @@ const struct command cmd_rm = {
     .summary = "Remove objects",
     .about =
         "Removes each KEY, without asking. With -r, everything below KEY, too; KEY/ means only "
-        "what is below. A reader that has an object open gets an error, never other bytes.\n\n"
+        "what is below. A reader that has an object open reads on, and never sees other bytes.\n\n"
         "Plain files that others put into the store's directory are not removed: their owners do "
         "that.",
     .example = "weir rm models/llama/model.safetensors\n"

@@ -49,6 +49,16 @@ static int link_happened(const struct weir_tmp *tmp)
     return code ? code : st.nlink >= 2;
 }
 
+bool weir_is_refusal(int code)
+{
+    static const int refusals[] = {EEXIST, ENOENT,       ENOSPC, EDQUOT, EACCES,  EPERM, EROFS,
+                                   EMLINK, ENAMETOOLONG, EXDEV,  ELOOP,  ENOTDIR, EISDIR};
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
+        if (code == -refusals[i])
+            return true;
+    return false;
+}
+
 static int link_once(struct weir_tmp *tmp, struct weir_dirs *dirs, struct weir_dir *dir,
                      const char *base, const char *name, enum weir_doubt *doubt)
 {
@@ -56,7 +66,8 @@ static int link_once(struct weir_tmp *tmp, struct weir_dirs *dirs, struct weir_d
     int happened = code ? link_happened(tmp) : 1;
     /* What may have happened is synced, too: whoever finds the name there takes it for durable. */
     int synced = happened ? weir_sys->fsync(dir->fd) : 0;
-    *doubt = synced ? WEIR_DOUBT_SYNC : happened < 0 ? WEIR_DOUBT_LOST : WEIR_SURE;
+    bool lost = happened < 0 || (!happened && !weir_is_refusal(code));
+    *doubt = synced ? WEIR_DOUBT_SYNC : lost ? WEIR_DOUBT_LOST : WEIR_SURE;
     if (synced)
         return weir_fail(EIO, "cannot sync the directory of '%s/%s': %s", weir_dirs_root(dirs),
                          name, weir_errno_text(synced));
@@ -116,13 +127,7 @@ static int write_all(int fd, const char *data, size_t size)
 }
 
 int weir_publish(struct weir_dirs *dirs, const char *name, const void *data, size_t size,
-                 enum weir_doubt *doubt)
-{
-    return weir_publish_until(dirs, name, data, size, 0, doubt);
-}
-
-int weir_publish_until(struct weir_dirs *dirs, const char *name, const void *data, size_t size,
-                       uint64_t until_ns, enum weir_doubt *doubt)
+                 uint64_t until_ns, enum weir_doubt *doubt)
 {
     struct weir_tmp tmp;
     *doubt = WEIR_SURE;

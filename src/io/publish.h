@@ -35,9 +35,11 @@ void weir_tmp_close(struct weir_tmp *tmp, struct weir_dirs *dirs);
 /* The whole of it for a small record. until_ns: -ESTALE if the boot-time clock is past that when
  * the file is written and synced, and about to be linked; 0: never. A writer that stands still
  * between that look and the link has a file that is older than the look: gc takes it away. */
-int weir_publish_until(struct weir_dirs *dirs, const char *name, const void *data, size_t size,
-                       uint64_t until_ns, enum weir_doubt *doubt);
 int weir_publish(struct weir_dirs *dirs, const char *name, const void *data, size_t size,
-                 enum weir_doubt *doubt);
+                 uint64_t until_ns, enum weir_doubt *doubt);
+
+/* Whether this errno (negative) of link(2) or unlink(2) says for certain that nothing happened. A
+ * time-out or an input/output error does not: on NFS the answer may have been lost. */
+bool weir_is_refusal(int code);
 
 #endif

@@ -74,7 +74,15 @@ static int has_seal(weir_store *store, const char *key)
     int code = weir_tier_call(store->tier, &req);
     if (code == -ENOENT)
         return 0;
-    return code ? code : req.stat.size != WEIR_SEAL_VOID_BYTES;
+    if (code || req.stat.size != WEIR_SEAL_VOID_BYTES)
+        return code ? code : 1;
+    struct weir_sealed found;
+    code = weir_sealed_load(&found, store, key);
+    if (code)
+        return code == -ENOENT ? 0 : code == -EBADMSG ? 1 : code;
+    bool is_void = found.seal.kind == WEIR_SEAL_VOID;
+    weir_sealed_free(&found);
+    return !is_void;
 }
 
 /* Adds one entry of a LIST page, if it is a key: seals end in '~'. */
@@ -239,13 +247,14 @@ static void detail(weir_list *list, weir_entry *entry)
     entry->time_ns = (uint64_t)req.stat.time_ns;
 }
 
+/* 0: it was removed meanwhile, go on. */
 static int give(weir_list *list, const weir_entry **entry, bool is_dir, weir_kind kind)
 {
     list->entry = (weir_entry){.key = list->key, .kind = kind, .is_dir = is_dir};
     if (!is_dir && list->flags & WEIR_LIST_DETAIL)
         detail(list, &list->entry);
     *entry = &list->entry;
-    return 1;
+    return list->entry.error != -ENOENT && list->entry.error != -ESTALE;
 }
 
 int weir_list_next(weir_list *list, const weir_entry **entry)
@@ -256,7 +265,8 @@ int weir_list_next(weir_list *list, const weir_entry **entry)
     if (list->single) {
         list->single = false;
         snprintf(list->key, sizeof list->key, "%s", list->prefix);
-        return give(list, entry, false, list->single_kind);
+        if (give(list, entry, false, list->single_kind))
+            return 1;
     }
     while (list->depth) {
         struct level *level = &list->levels[list->depth - 1];
@@ -268,8 +278,11 @@ int weir_list_next(weir_list *list, const weir_entry **entry)
         const struct item *item = &level->items[level->next++];
         snprintf(list->key, sizeof list->key, "%s%s%s", level->dir, item->name,
                  item->is_dir ? "/" : "");
-        if (!item->is_dir || !(list->flags & WEIR_LIST_RECURSIVE))
-            return give(list, entry, item->is_dir, item->kind);
+        if (!item->is_dir || !(list->flags & WEIR_LIST_RECURSIVE)) {
+            if (give(list, entry, item->is_dir, item->kind))
+                return 1;
+            continue;
+        }
         char dir[2 * WEIR_NAME_BYTES_MAX];
         memcpy(dir, list->key, sizeof dir);
         if (list->depth == LEVELS_MAX)

@@ -1,4 +1,4 @@
-/* marker.h - the record .weir/store: which store a directory is. See store.c for its bytes. */
+/* marker.h - the record .weir/store: which store a directory is. See marker.c for its bytes. */
 #ifndef WEIR_STORE_MARKER_H
 #define WEIR_STORE_MARKER_H
 

@@ -76,8 +76,6 @@ static int open_sealed(weir_object *obj)
 {
     const struct weir_seal *seal = &obj->sealed.seal;
     struct weir_blob_stat stat;
-    if (seal->kind == WEIR_SEAL_VOID)
-        return -ENOENT;
     snprintf(obj->data_name, sizeof obj->data_name, "%.*s", (int)seal->data_name_size,
              seal->data_name);
     int code = open_blob(obj, &stat);
@@ -110,7 +108,7 @@ static int open_foreign(weir_object *obj)
     if (code)
         return code;
     if (stat.size > WEIR_OBJECT_BYTES_MAX)
-        return weir_fail(EFBIG, "'%s' is %" PRIu64 " bytes, the limit is 4 TiB", obj->key,
+        return weir_fail(EFBIG, "'%s' is %" PRIu64 " bytes, the limit is 2 TiB", obj->key,
                          stat.size);
     obj->info = (weir_info){
         .size_bytes = stat.size,
@@ -137,9 +135,12 @@ static void forget(weir_object *obj)
 static int open_once(weir_object *obj)
 {
     int code = weir_sealed_load(&obj->sealed, obj->store, obj->key);
-    if (!code)
+    bool is_void = !code && obj->sealed.seal.kind == WEIR_SEAL_VOID;
+    if (is_void)
+        weir_sealed_free(&obj->sealed);
+    if (!code && !is_void)
         code = open_sealed(obj);
-    else if (code == -ENOENT)
+    else if (is_void || code == -ENOENT)
         code = open_foreign(obj);
     if (code)
         forget(obj);

@@ -70,9 +70,10 @@ static int put_options_read(weir_put_options *out, const weir_put_options *given
     if (out->meta_bytes > WEIR_META_BYTES_MAX)
         return weir_fail(E2BIG, "%zu bytes of metadata: the limit is %d", out->meta_bytes,
                          WEIR_META_BYTES_MAX);
-    if (out->size_bytes > WEIR_OBJECT_BYTES_MAX)
-        return weir_fail(EFBIG, "an object of %llu bytes: the limit is 4 TiB",
-                         (unsigned long long)out->size_bytes);
+    if (weir_seal_blocks(out->size_bytes, out->block_bytes) > WEIR_BLOCKS_MAX)
+        return weir_fail(EFBIG, "an object of %llu bytes: the limit is %llu with blocks of %u",
+                         (unsigned long long)out->size_bytes,
+                         (unsigned long long)WEIR_BLOCKS_MAX * out->block_bytes, out->block_bytes);
     return 0;
 }
 
@@ -286,8 +287,10 @@ static int create_sink(weir_put *put, bool small)
 static int send_piece(weir_put *put, char *data, size_t size, bool pooled, bool last)
 {
     int code = 0;
-    if (put->offset + size > WEIR_OBJECT_BYTES_MAX)
-        code = weir_fail(EFBIG, "'%s' is larger than 4 TiB, the limit of an object", put->key);
+    if (weir_seal_blocks(put->offset + size, put->block_bytes) > WEIR_BLOCKS_MAX)
+        code = weir_fail(EFBIG, "'%s' is larger than %llu bytes, the limit with blocks of %u",
+                         put->key, (unsigned long long)WEIR_BLOCKS_MAX * put->block_bytes,
+                         put->block_bytes);
     if (!code)
         code = sum_blocks(put, data, size);
     if (!code && !put->sink)
@@ -310,7 +313,7 @@ static int send_piece(weir_put *put, char *data, size_t size, bool pooled, bool 
     req->len = size;
     req->off = put->offset;
     req->sync = last;
-    req->blocking = last; /* there is nothing else to do than to wait */
+    req->blocking = last && size < WEIR_BUFFER_BYTES; /* small: not worth waking a thread */
     req->owner = data;
     req->tag = pooled;
     put->offset += size;
@@ -496,6 +499,28 @@ static int put_seal_once(weir_put *put, const char *name, uint8_t *record, size_
     return unknown(put);
 }
 
+/* The seal is there, but so late that gc may have taken the data before: then the seal stands for
+ * nothing and goes. Nobody was told of it. (If it is gone already, a remover took both.) */
+static int recheck(weir_put *put, const char *name, uint8_t *record, size_t size)
+{
+    struct weir_req req;
+    if (weir_sys->now_ns(WEIR_CLOCK_BOOT) - put->started_ns <= put->store->grace_ns / 2)
+        return 0;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = put->data_name;
+    int code = weir_tier_call(put->store->tier, &req);
+    if (code != -ENOENT)
+        return code ? unknown(put) : 0;
+    weir_req_init(&req, WEIR_OP_REMOVE_IF);
+    req.name = name;
+    req.buf = record;
+    req.len = size;
+    code = weir_tier_call(put->store->tier, &req);
+    if (code == -ENOENT || code == -ESTALE)
+        return 0;
+    return code ? unknown(put) : too_old(put);
+}
+
 static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
     int code = -ENOENT;
@@ -503,7 +528,7 @@ static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t siz
         code = put_seal_once(put, name, record, size);
     if (code == -ENOENT)
         code = weir_fail(EAGAIN, "'%s' keeps being written and removed: try later", put->key);
-    return code;
+    return code ? code : recheck(put, name, record, size);
 }
 
 /* A plain name beside the data, for people, unless the object was removed meanwhile. That it cannot

@@ -77,8 +77,9 @@ static int no_object(weir_store *store, const char *key)
         return weir_fail(ENOENT, "there is no object '%s' in '%s'", key, store->url);
     if (code == -EAGAIN)
         return weir_fail(EAGAIN, "'%s' keeps being removed and written again: try later", key);
-    if (!code)
-        weir_handle_close(blob);
+    if (code)
+        return code;
+    weir_handle_close(blob);
     return weir_fail(EPERM,
                      "'%s' is a plain file that Weir did not write: remove it with the tools of "
                      "its owner",
@@ -129,7 +130,15 @@ int weir_remove_damaged(weir_store *store, const char *key)
     code = weir_tier_call(store->tier, &load);
     if (code)
         return code == -ENOENT ? no_object(store, key) : code;
-    if (weir_seal_decode(&seal, load.buf, load.result, key) == -EBADMSG) {
+    bool damaged = weir_seal_decode(&seal, load.buf, load.result, key) == -EBADMSG;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = key;
+    if (damaged && weir_tier_call(store->tier, &req)) {
+        code = weir_fail(EBUSY,
+                         "'%s' has no plain name under which its bytes would stay: copy them from "
+                         "'%s%s~…' to '%s' first",
+                         key, WEIR_DIR_DATA, key, key);
+    } else if (damaged) {
         weir_req_init(&req, WEIR_OP_REMOVE_IF);
         req.name = name;
         req.buf = load.buf;

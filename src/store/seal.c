@@ -1,6 +1,7 @@
 /* seal.c - see seal.h. Pure functions; the decoder takes any bytes. */
 #include "store/seal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -30,6 +31,7 @@ int weir_seal_encode(const struct weir_seal *seal, uint8_t **out, size_t *size)
     size_t names = round_up8(seal->data_name_size + seal->meta_size);
     size_t sums = seal->blocks * WEIR_SUM_BYTES;
     size_t total = HEAD_BYTES + names + sums + WEIR_SUM_BYTES;
+    assert(seal->blocks <= WEIR_BLOCKS_MAX); /* what is written must be readable */
     uint8_t *record = weir_alloc(total);
     if (!record)
         return weir_fail_memory();
@@ -70,7 +72,7 @@ static const char *head_fault(const struct weir_seal *s)
     if (s->block_bytes < WEIR_BLOCK_BYTES_MIN || s->block_bytes > WEIR_BLOCK_BYTES_MAX ||
         s->block_bytes & (s->block_bytes - 1))
         return "its block size is impossible";
-    if (s->size > WEIR_OBJECT_BYTES_MAX || s->blocks != weir_seal_blocks(s->size, s->block_bytes))
+    if (s->blocks > WEIR_BLOCKS_MAX || s->blocks != weir_seal_blocks(s->size, s->block_bytes))
         return "its size is impossible";
     if (s->data_name_size > WEIR_NAME_BYTES_MAX || s->meta_size > WEIR_META_BYTES_MAX)
         return "its names are too long";

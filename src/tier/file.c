@@ -24,8 +24,9 @@ enum {
     ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this, */
     ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
     DENTS_BYTES = 32768,
-    LOCK_TRIES_MAX = 50, /* for a plain name, 1 ms apart */
-    LOCK_PAUSE_NS = 1000000,
+    LOCK_PAUSE_NS = 1000000,    /* between two tries to take the store's lock: */
+    LOCK_TRIES_MAX = 30000,     /* half a minute for a removal, */
+    ALIAS_LOCK_TRIES_MAX = 50,  /* a moment for a plain name */
 };
 
 #define LOCK_NAME ".weir/lock"
@@ -68,7 +69,7 @@ struct dirent64_raw {
 };
 enum { TYPE_UNKNOWN = 0, TYPE_DIR = 4, TYPE_FILE = 8 };
 
-/* The tier a task's request is for travels in its owner-side frame: see file_submit(). */
+/* The tier a task's request is for: see file_submit(). */
 static struct file_tier *tier_of(const struct weir_req *req)
 {
     return req->io.context;
@@ -418,7 +419,7 @@ static void do_commit(struct weir_req *req)
 static void do_put(struct weir_req *req)
 {
     struct file_tier *t = tier_of(req);
-    weir_req_take(req, weir_publish_until(t->dirs, req->name, req->buf, req->len, req->off,
+    weir_req_take(req, weir_publish(t->dirs, req->name, req->buf, req->len, req->off,
                                           &req->doubt));
 }
 
@@ -442,7 +443,7 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
 {
     int code = req->handle ? same_file(t, dir, base, req) : 0;
     if (!code && (code = weir_sys->unlink(dir->fd, base, false))) {
-        req->doubt = code == -EIO ? WEIR_DOUBT_LOST : WEIR_SURE;
+        req->doubt = weir_is_refusal(code) ? WEIR_SURE : WEIR_DOUBT_LOST;
         fail_at(t, code, "remove", req->name);
     }
     /* Whoever removed a name that is not there need not have lived to sync that. */
@@ -489,7 +490,8 @@ static void do_remove(struct weir_req *req)
         weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
 }
 
-/* The store's lock. A plain name is not worth waiting for a process that stands still with it. */
+/* The store's lock, held for moments. Whoever stands still with it (a stopped process) makes a
+ * removal fail with -EBUSY in the end; a plain name is not worth even that wait. */
 static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
                    struct weir_req *req)
 {
@@ -498,15 +500,15 @@ static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0)
         return fail_at(t, fd, "open", LOCK_NAME);
-    bool wait = req->op != WEIR_OP_ALIAS;
-    int code = weir_sys->flock(fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB);
-    for (int tries = 1; code == -EWOULDBLOCK && tries < LOCK_TRIES_MAX; tries++) {
+    int tries_max = req->op == WEIR_OP_ALIAS ? ALIAS_LOCK_TRIES_MAX : LOCK_TRIES_MAX;
+    int code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
+    for (int tries = 1; code == -EWOULDBLOCK && tries < tries_max; tries++) {
         weir_sys->sleep_ns(LOCK_PAUSE_NS);
         code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
     }
     if (code) {
         weir_sys->close(fd);
-        return fail_at(t, code, "lock", LOCK_NAME);
+        return fail_at(t, code == -EWOULDBLOCK ? -EBUSY : code, "lock", LOCK_NAME);
     }
     req->io.lock_fd = fd;
     return 0;
@@ -518,7 +520,9 @@ static int locked(struct weir_req *req, int (*fn)(struct weir_req *req))
     if (code)
         return code;
     code = fn(req);
-    weir_sys->close(req->io.lock_fd); /* and so unlocks */
+    /* Closing alone would not unlock while a forked child has the descriptor, too. */
+    weir_sys->flock(req->io.lock_fd, LOCK_UN);
+    weir_sys->close(req->io.lock_fd);
     return code;
 }
 

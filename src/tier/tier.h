@@ -49,7 +49,7 @@ struct weir_tier {
 };
 
 /* A record (seal, log entry): whole in memory on both sides. Holds the largest object's seal. */
-#define WEIR_RECORD_BYTES_MAX ((size_t)68 << 20)
+#define WEIR_RECORD_BYTES_MAX ((size_t)33 << 20)
 
 /* Opens the tier a URL names, with the filters its options ask for. create: make it if absent. */
 int weir_tier_open(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
@@ -71,7 +71,7 @@ static inline void weir_tier_submit(struct weir_tier *tier, struct weir_req *req
 /* Submits a blocking request and waits; on failure its text becomes this thread's. */
 int weir_tier_call(struct weir_tier *tier, struct weir_req *req);
 
-/* One constructor for each kind. `options` point into the url. */
+/* One constructor for each kind. */
 int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create);
 int weir_tier_mem_open(struct weir_tier **out, uint64_t bytes_max);
 int weir_tier_null_open(struct weir_tier **out);

@@ -105,6 +105,33 @@ static void racing_removes(void)
     }
 }
 
+/* Removers of one record race with a writer of the next: none takes what it did not compare. */
+static void next_one(void *arg, unsigned i)
+{
+    struct race *race = arg;
+    if (i) {
+        int code = t_remove_if(race->name, "x", 1);
+        CHECK(code == 0 || code == -ENOENT || code == -ESTALE);
+        return;
+    }
+    int code;
+    while ((code = t_put(race->name, "next", 4)) == -EEXIST)
+        ;
+    OK(code);
+    race->wins++;
+}
+
+static void removers_take_only_theirs(void)
+{
+    for (int i = 0; i < 3 * RACES; i++) {
+        struct race race = {.name = fresh(".weir/seal/next/", "~")};
+        OK(t_put(race.name, "x", 1));
+        at_once(RACERS, next_one, &race);
+        record_is(race.name, "next");
+        OK(t_remove_if(race.name, "next", 4));
+    }
+}
+
 /* Everybody puts its own record and takes it away again, all at one name: whoever's record is there
  * is the only one who can remove it. */
 static void turn_one(void *arg, unsigned i)
@@ -137,5 +164,6 @@ void check_records(void)
     RUN(racing_puts);
     RUN(remove_if_same);
     RUN(racing_removes);
+    RUN(removers_take_only_theirs);
     RUN(taking_turns);
 }

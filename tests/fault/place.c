@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "disk.h"
+#include "fuse.h"
 #include "proc.h"
 #include "test.h"
 
@@ -32,6 +33,7 @@ static void clean(void)
 {
     if (getpid() != owner)
         return;
+    proc_end_all(); /* a test that failed may have left some that still write */
     while (mounts_count)
         place_unmount(mounts[mounts_count - 1]);
     while (temps_count)
@@ -206,6 +208,13 @@ static const char *mount_overlay(const char *path, uint64_t bytes)
     return mount("overlay", path, "overlay", 0, options) ? because("no overlayfs") : NULL;
 }
 
+static const char *mount_fuse(const char *path, uint64_t bytes)
+{
+    char base[PLACE_ROOM];
+    const char *why = place_mount(base, "tmpfs", bytes);
+    return why ? why : fuse_mount(path, base);
+}
+
 static const char *mount_kind(const char *path, const char *kind, uint64_t bytes)
 {
     char type[16] = "", options[64] = "";
@@ -215,6 +224,8 @@ static const char *mount_kind(const char *path, const char *kind, uint64_t bytes
     memcpy(type, kind, size);
     if (!strcmp(kind, "overlay"))
         return mount_overlay(path, bytes);
+    if (!strcmp(kind, "fuse"))
+        return mount_fuse(path, bytes);
     if (strcmp(type, "tmpfs") && strcmp(type, "ramfs"))
         return mount_image(path, type, dash ? 4096 : 512, bytes);
     if (!strcmp(type, "tmpfs"))

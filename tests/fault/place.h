@@ -26,9 +26,9 @@ void place_drop_last(void);
 /* Enters a mount namespace of its own. NULL, or why that cannot be. */
 const char *place_private(void);
 
-/* Mounts a new file system and gives its directory. Kinds: tmpfs ramfs ext4 ext2 xfs btrfs overlay;
- * ext4-4k, xfs-4k on a device with sectors of 4 KiB; tmpfs-inodes with room for 256 files. NULL, or
- * why there is none here. */
+/* Mounts a new file system and gives its directory. Kinds: tmpfs ramfs ext4 ext2 xfs btrfs overlay
+ * fuse; ext4-4k, xfs-4k on a device with sectors of 4 KiB; tmpfs-inodes with room for 256 files.
+ * NULL, or why there is none here. */
 const char *place_mount(char path[PLACE_ROOM], const char *kind, uint64_t bytes);
 /* Where images are made from now on; NULL: beside their mounts. When that place is full, writing to
  * the device fails. */

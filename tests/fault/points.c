@@ -43,6 +43,7 @@ struct point {
     pid_t pid;
     atomic_int reached, done;
     int code;
+    char text[256];
 };
 
 static struct point *points;
@@ -237,6 +238,8 @@ static int point_main(void *arg)
     atomic_store(&left, current->number);
     current->code = current->op->run(store);
     atomic_store(&left, 0);
+    if (current->code)
+        snprintf(current->text, sizeof current->text, "%s", weir_error_text());
     atomic_store(&current->done, 1);
     weir_store_close(store);
     return 0;
@@ -372,7 +375,11 @@ static unsigned stop_at_each_call(const struct operation *op)
         CHECK_EQ(proc_run_ms(others_main, &points[i], HANG_MS), 0);
         kill(points[i].pid, SIGCONT);
         CHECK_EQ(proc_wait_ms(points[i].pid, HANG_MS), 0);
-        failed += points[i].code != 0;
+        int code = points[i].code;
+        if (code && code != -ESTALE && code != -EAGAIN)
+            printf("%s, call %u: %d: %s\n", op->name, i, code, points[i].text);
+        CHECK(!code || code == -ESTALE || code == -EAGAIN);
+        failed += code != 0;
     }
     for (unsigned i = 1; i <= number; i++)
         point_check(&points[i]);

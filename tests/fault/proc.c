@@ -13,7 +13,10 @@
 
 #include "test.h"
 
-enum { NOBODY = 65534 };
+enum { NOBODY = 65534, STARTED_MAX = 256 /* of which more than this never run at once */ };
+
+static pid_t started[STARTED_MAX];
+static unsigned started_count;
 
 pid_t proc_start(proc_fn fn, void *arg)
 {
@@ -21,8 +24,10 @@ pid_t proc_start(proc_fn fn, void *arg)
     fflush(NULL);
     pid_t pid = fork();
     CHECK(pid >= 0);
-    if (pid)
+    if (pid) {
+        started[started_count++ % STARTED_MAX] = pid;
         return pid;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
@@ -72,9 +77,7 @@ void proc_all_ok(const pid_t *pids, unsigned count)
         if (!answer_of(status))
             continue;
         printf("process %u of %u ended with %d\n", at, count, answer_of(status));
-        for (unsigned i = 0; i < count; i++)
-            if (i != at && waitpid(pids[i], &status, WNOHANG) == 0)
-                proc_kill(pids[i]); /* before what they work on is cleaned up */
+        proc_end_all(); /* before what they work on is cleaned up */
         exit(1);
     }
 }
@@ -83,6 +86,16 @@ int proc_kill(pid_t pid)
 {
     kill(pid, SIGKILL);
     return proc_wait(pid);
+}
+
+void proc_end_all(void)
+{
+    for (unsigned i = 0; i < STARTED_MAX; i++) {
+        int status;
+        if (started[i] && waitpid(started[i], &status, WNOHANG) == 0) /* it runs, and is ours */
+            proc_kill(started[i]);
+        started[i] = 0;
+    }
 }
 
 int proc_run(proc_fn fn, void *arg)

@@ -21,6 +21,8 @@ int proc_wait_ms(pid_t pid, unsigned ms);
 void proc_all_ok(const pid_t *pids, unsigned count);
 /* SIGKILL, and waits. Whatever ended it first is the answer. */
 int proc_kill(pid_t pid);
+/* Ends those that this process started and that still run. */
+void proc_end_all(void);
 /* proc_start and proc_wait in one. */
 int proc_run(proc_fn fn, void *arg);
 /* The same; a process that runs longer than that hangs: it is killed and the answer is -1. */

@@ -100,8 +100,12 @@ static int call_ftruncate(int fd, uint64_t size)
 static int call_link(int olddir, const char *old, int newdir, const char *name)
 {
     struct sim_verdict verdict = sim_enter(SIM_CALL_LINK);
-    return verdict.code ? verdict.code
-                        : told(verdict, sim_fs_link(sim.fs, olddir, old, newdir, name));
+    if (verdict.code)
+        return verdict.code;
+    int code = sim_fs_link(sim.fs, olddir, old, newdir, name);
+    if (++sim_self->links == sim_self->hold_link)
+        sim_baton_hold(sim_self->hold_link_ns);
+    return told(verdict, code);
 }
 
 static int call_unlink(int dirfd, const char *path, bool dir)

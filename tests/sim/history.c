@@ -68,7 +68,7 @@ static bool counts(const struct sim_event *e, bool durable)
         return !e->open && !durable && e->code != -EAGAIN;
     if (e->open || !e->code)
         return true;
-    return !durable && e->code != -EAGAIN && e->code != -ESTALE;
+    return !durable && e->code != -EAGAIN && e->code != -ESTALE && e->code != -EBUSY;
 }
 
 /* Can e happen at an instant when the key has *value? Then it is what e makes of it. */

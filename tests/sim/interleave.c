@@ -17,21 +17,24 @@
 #include "sim.h"
 #include "test.h"
 
-enum { GRACE_S = 100, SECOND = 1000000000 };
+/* Half the grace is much longer than the life of a void (a minute): neither covers for the other.
+ */
+enum { GRACE_S = 1000, SECOND = 1000000000 };
 
 /* Beside a paused machine, whose clock is no help, only the void protects a key, for a minute: gc
- * looks five times, the last time past the grace, but not past that minute. */
-#define NAP_NS (30ull * SECOND)
+ * looks five times, the last time past the grace, and does not come back to remove its void. */
+#define NAP_NS (GRACE_S * 26 / 100 * (uint64_t)SECOND)
 
 /* What befalls the processes of a scenario. */
 enum {
-    HOLDS = 1,  /* one is held back somewhere, for a while */
-    SEALS = 2,  /* writers are held between their age check and their seal */
-    PAUSES = 4, /* or anywhere, and their boot-time clock stands still meanwhile */
-    KILLS = 8,  /* one or two die */
-    POWER = 16, /* the power goes */
-    LIVES = 32, /* the keys exist already */
-    FRESH = 64, /* the store does not: they make it, too */
+    HOLDS = 1,    /* one is held back somewhere, for a while */
+    SEALS = 2,    /* writers are held between their age check and their seal */
+    PAUSES = 4,   /* or anywhere, and their boot-time clock stands still meanwhile */
+    KILLS = 8,    /* one or two die */
+    POWER = 16,   /* the power goes */
+    LIVES = 32,   /* the keys exist already */
+    FRESH = 64,   /* the store does not: they make it, too */
+    DEBRIS = 128, /* dead writers left data for every key, long ago */
 };
 
 enum role { NOBODY, WRITER, REMOVER, READER, COLLECTOR, ANYONE };
@@ -63,6 +66,8 @@ static const struct scenario {
     {"power loss among writers", {WRITER, WRITER, REMOVER}, 2, POWER},
     {"power loss among anyone", {ANYONE, ANYONE, ANYONE}, 3, POWER | LIVES},
     {"deaths and power loss", {ANYONE, REMOVER, ANYONE, REMOVER}, 2, POWER | KILLS | LIVES},
+    {"a dead remover and power loss", {REMOVER, REMOVER}, 1, POWER | KILLS | LIVES},
+    {"gc of debris beside the living", {WRITER, REMOVER, COLLECTOR, COLLECTOR}, 1, DEBRIS},
     {"rival gcs", {WRITER, WRITER, COLLECTOR, COLLECTOR, COLLECTOR}, 1, KILLS | HOLDS},
     {"a new store", {ANYONE, ANYONE, ANYONE}, 2, FRESH},
     {"a new store, and deaths", {ANYONE, ANYONE, ANYONE}, 2, FRESH | KILLS},
@@ -113,7 +118,7 @@ static void remove_one(struct sim_proc *self, weir_store *store, const char *key
     unsigned event = sim_history_begin(&world.history, self->name, SIM_REMOVE, key, 0);
     int code = weir_remove(store, key);
     sim_history_end(&world.history, event, code, 0, is_dead());
-    CHECK(!code || code == -ENOENT || code == -EAGAIN || is_dead());
+    CHECK(!code || code == -ENOENT || code == -EAGAIN || code == -EBUSY || is_dead());
 }
 
 /* The bytes are checked where they are read: they are one writer's, or the test ends there. */
@@ -157,12 +162,14 @@ static void list_all(weir_store *store)
 /* The collector is also what makes time go by. */
 static void collect(struct sim_proc *self, weir_store *store)
 {
-    static const uint64_t naps_s[] = {1, GRACE_S / 3, GRACE_S * 6 / 10, GRACE_S + 1, 61};
+    static const uint64_t naps_s[] = {
+        1, 61, GRACE_S * 35 / 100, GRACE_S * 35 / 100, GRACE_S * 6 / 10, GRACE_S + 1};
     int code = weir_gc(store, 0, NULL);
-    /* -ESTALE: it was itself away for so long that another took its temporary file. */
-    CHECK(!code || code == -ESTALE || is_dead());
+    /* -ESTALE: it was itself away for so long that another took its temporary file. -EBUSY:
+     * somebody stood still with the store's lock. */
+    CHECK(!code || code == -ESTALE || code == -EBUSY || is_dead());
     bool short_naps = world.scenario->flags & PAUSES;
-    sim_sleep(short_naps ? NAP_NS : naps_s[sim_rng_below(&self->rng, 5)] * SECOND);
+    sim_sleep(short_naps ? NAP_NS : naps_s[sim_rng_below(&self->rng, 6)] * SECOND);
 }
 
 static void act(struct sim_proc *self, weir_store *store, enum role role)
@@ -195,7 +202,7 @@ static void live(struct sim_proc *self)
     CHECK(!code || (fresh && code == -ESTALE) || is_dead());
     if (code)
         return;
-    uint64_t steps = 1 + sim_rng_below(&self->rng, role == COLLECTOR ? 5 : 4);
+    uint64_t steps = 1 + sim_rng_below(&self->rng, role == COLLECTOR ? 6 : 4);
     if (role == COLLECTOR && world.scenario->flags & PAUSES)
         steps = 5;
     for (uint64_t i = 0; i < steps && !is_dead(); i++)
@@ -227,12 +234,18 @@ static void set_fate(struct sim_proc *proc, enum role role, struct sim_rng *rng)
         proc->hold_boot_ns = draw_hold_ns(rng);
     }
     if (flags & SEALS && role == WRITER && sim_rng_percent(rng, 50)) {
-        proc->hold_call = 10 + sim_rng_below(rng, 50); /* and took its time before that */
-        proc->hold_call_ns = GRACE_S * 4 / 10 * (uint64_t)SECOND;
+        proc->hold_link = 1; /* its data is there; it took its time before that look */
+        proc->hold_link_ns = GRACE_S * 3 / 10 * (uint64_t)SECOND;
+    }
+    if (flags & DEBRIS && role == COLLECTOR && sim_rng_percent(rng, 50)) {
+        proc->hold_link = 1; /* it tried to claim the key */
+        proc->hold_link_ns = SIM_FOREVER;
     }
     if (flags & PAUSES && role == WRITER) {
-        proc->hold_call = 10 + sim_rng_below(rng, 60);
-        proc->hold_call_ns = (GRACE_S + sim_rng_below(rng, 60)) * (uint64_t)SECOND;
+        /* Its data is there. It wakes while gc looks for the last time, or later. */
+        uint64_t late = sim_rng_percent(rng, 70) ? 0 : sim_rng_below(rng, GRACE_S / 3);
+        proc->hold_link = 1;
+        proc->hold_link_ns = (GRACE_S + late) * (uint64_t)SECOND;
         proc->hold_paused = true;
     }
 }
@@ -253,11 +266,22 @@ static void set_fates(struct sim_rng *rng)
         set_fate(proc, role, rng);
     }
     for (unsigned deaths = s->flags & KILLS ? 1 + (unsigned)sim_rng_below(rng, 2) : 0; deaths;
-         deaths--)
-        world.procs[sim_rng_below(rng, world.count)].kill_at = 1 + sim_rng_below(rng, 160);
+         deaths--) {
+        struct sim_proc *proc = &world.procs[sim_rng_below(rng, world.count)];
+        proc->kill_at = 1 + sim_rng_below(rng, sim_rng_percent(rng, 50) ? 60 : 160);
+    }
 }
 
 /* ---- a scenario ---- */
+
+static void leave_debris(const char *key, char nonce)
+{
+    char path[256], digits[33] = {0};
+    memset(digits, nonce, 32);
+    snprintf(path, sizeof path, "%s/.weir/data/%s~%s", SIM_STORE, key, digits);
+    sim_fs_plant(sim.fs, path, "debris", 6);
+    sim.clock_ns += 2 * GRACE_S * (uint64_t)SECOND;
+}
 
 static void set_the_stage(struct sim_rng *rng)
 {
@@ -274,6 +298,10 @@ static void set_the_stage(struct sim_rng *rng)
         sim_history_end(&world.history, event, 0, 0, false);
     }
     weir_store_close(store);
+    for (unsigned i = 0; world.scenario->flags & DEBRIS && i < world.scenario->keys; i++) {
+        leave_debris(keys[i], '1');
+        leave_debris(keys[i], '2');
+    }
     sim_fs_sync_all(sim.fs);
 }
 

@@ -65,16 +65,19 @@ struct sim_proc {
     void *arg;
     struct sim_rng rng; /* for the body */
 
-    /* What befalls it; zero: nothing. */
-    uint64_t kill_at;                    /* this call of its own it does not survive */
-    uint64_t hold_call;                  /* before this call it is held, */
-    uint64_t hold_boot;                  /* and right after it read the boot-time clock so often, */
-    uint64_t hold_call_ns, hold_boot_ns; /* so long, or until nobody else can go on */
-    bool hold_paused; /* like a paused machine: its boot-time clock stands still meanwhile */
+    /* What befalls it; zero: nothing. It is held so long, or until nobody else can go on. */
+    uint64_t kill_at;      /* this call of its own it does not survive */
+    uint64_t hold_call;    /* before this call it is held, */
+    uint64_t hold_call_ns; /* so long, */
+    uint64_t hold_boot;    /* and right after it read the boot-time clock so often, */
+    uint64_t hold_boot_ns; /* so long, */
+    uint64_t hold_link;    /* and right after it tried to make so many links, */
+    uint64_t hold_link_ns; /* so long. */
+    bool hold_paused;      /* like a paused machine: its boot-time clock stands still meanwhile */
     int64_t real_skew_ns;
 
     /* The scheduler's. */
-    uint64_t calls, boots, held_since_ns, held_ns, waits_for, boot_lag_ns;
+    uint64_t calls, boots, links, held_since_ns, held_ns, waits_for, boot_lag_ns;
     bool dead, done, held, waiting;
     sem_t turn;
     pthread_t thread;

@@ -138,8 +138,17 @@ static void damaged_record(void)
 
 static void not_to_be_written_or_removed(void)
 {
-    CHECK_EQ(put_try(store, "f", 10, 1, 0), -EEXIST);
+    weir_put *put;
+    CHECK_EQ(weir_put_open(&put, store, "f", NULL), -EEXIST);
     CHECK(strstr(weir_error_text(), "plain file"));
+    /* One that came while the object was written. */
+    OK(weir_put_open(&put, store, "late", NULL));
+    OK(weir_put_write(put, "x", 1));
+    place("late", 10, 1);
+    CHECK_EQ(weir_put_commit(put, NULL), -EEXIST);
+    CHECK(strstr(weir_error_text(), "plain file"));
+    weir_put_close(put);
+    get_seed(store, "late", 10, 1);
     CHECK_EQ(weir_remove(store, "f"), -EPERM);
     CHECK_EQ(weir_remove(store, "not-there"), -ENOENT);
     CHECK(path_there(path_in(dir, "f")));

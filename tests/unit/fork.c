@@ -1,5 +1,7 @@
 /* A forked child cannot use its parent's handles, is told so, and neither hangs nor harms. */
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "stores.h"
@@ -112,9 +114,41 @@ static void children(const char *engine)
     data_free(buf, 1);
 }
 
+static void *put_and_remove(void *arg)
+{
+    for (int i = 0; i < 200; i++) {
+        put_seed(arg, "turn", 100, 1);
+        OK(weir_remove(arg, "turn"));
+    }
+    return NULL;
+}
+
+/* A child that is forked while the store's lock is held must not keep it. */
+static void forks_beside_removals(const char *engine)
+{
+    pthread_t thread;
+    pid_t pids[40];
+    weir_store *mine = store_at(tmp_path("forks"), engine);
+    CHECK(pthread_create(&thread, NULL, put_and_remove, mine) == 0);
+    for (int i = 0; i < 40; i++) {
+        pids[i] = fork();
+        CHECK(pids[i] >= 0);
+        if (!pids[i]) {
+            pause();
+            _exit(0);
+        }
+        usleep(1000);
+    }
+    pthread_join(thread, NULL); /* it would wait for ever, or fail with -EBUSY */
+    for (int i = 0; i < 40; i++)
+        CHECK(kill(pids[i], SIGKILL) == 0 && waitpid(pids[i], NULL, 0) == pids[i]);
+    weir_store_close(mine);
+}
+
 int main(int argc, char **argv)
 {
     const char *engine = engine_or_skip(argc, argv);
     children(engine);
+    forks_beside_removals(engine);
     return TEST_RESULT;
 }

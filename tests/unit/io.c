@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 
 #include "data.h"
@@ -203,12 +204,31 @@ static void beyond_the_depth(void)
     free(reqs);
 }
 
+/* A file system that opens O_DIRECT and then refuses to read so (as a namespace's file does). */
+static void direct_refused(void)
+{
+    enum { LEN = 131072 };
+    struct weir_file file = file_of(sample(), O_RDONLY);
+    uint8_t *buf = data_buffer(LEN, 0);
+    struct weir_req req = {0};
+    if (file.dfd >= 0)
+        close(file.dfd);
+    file.dfd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    CHECK(file.dfd >= 0 && pread(file.dfd, buf, LEN, 0) < 0 && errno == EINVAL);
+    fd_drop_cache(file.fd);
+    OK(transfer(&req, WEIR_OP_READ, &file, buf, LEN, 0));
+    CHECK(req.result == LEN && data_is(buf, LEN, 1, 0));
+    weir_io_file_close(io, &file);
+    data_free(buf, 0);
+}
+
 /* Files come and go, more at once than the ring keeps in its table. */
 static void more_files_than_slots(void)
 {
     enum { FILES = 80, LEN = 131072 };
     struct weir_file *files = calloc(FILES, sizeof *files);
     uint8_t *buf = data_buffer(LEN, 0);
+    bool first[2];
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < FILES; i++) {
             files[i] = file_of(sample(), O_RDONLY);
@@ -217,12 +237,33 @@ static void more_files_than_slots(void)
             OK(transfer(&req, WEIR_OP_READ, &files[i], buf, LEN, 4096));
             CHECK(data_is(buf, LEN, 1, 4096));
         }
+        first[round] = files[0].registered;
         for (int i = 0; i < FILES; i++) {
             weir_io_file_close(io, &files[i]);
             CHECK(files[i].fd == -1 && files[i].dfd == -1 && !files[i].registered);
         }
     }
+    CHECK_EQ(first[0], first[1]); /* slots come back */
     free(files);
+    data_free(buf, 0);
+}
+
+/* No engine keeps a file open behind the back of its owner: a lock on it is gone. */
+static void closed_is_closed(void)
+{
+    enum { LEN = 131072, TRIES = 5000 };
+    struct weir_file file = file_of(sample(), O_RDONLY);
+    uint8_t *buf = data_buffer(LEN, 0);
+    struct weir_req req = {0};
+    CHECK(file.dfd < 0 || flock(file.dfd, LOCK_EX | LOCK_NB) == 0);
+    fd_drop_cache(file.fd);
+    OK(transfer(&req, WEIR_OP_READ, &file, buf, LEN, 4096));
+    weir_io_file_close(io, &file);
+    int again = open(sample(), O_RDONLY | O_CLOEXEC), tries = 0;
+    while (flock(again, LOCK_EX | LOCK_NB) < 0 && tries++ < TRIES)
+        usleep(1000); /* the kernel may put it off a little */
+    CHECK(tries < TRIES);
+    close(again);
     data_free(buf, 0);
 }
 
@@ -344,7 +385,9 @@ int main(int argc, char **argv)
     RUN(blocking_reads);
     RUN(writes);
     RUN(beyond_the_depth);
+    RUN(direct_refused);
     RUN(more_files_than_slots);
+    RUN(closed_is_closed);
     RUN(closed_descriptor);
     RUN(short_write);
     RUN(tasks);

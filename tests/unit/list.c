@@ -190,6 +190,43 @@ static void plain_directory_became_a_link(void)
     CHECK_EQ(list_code("linked"), -ELOOP); /* nothing else is there: then the link is named */
 }
 
+/* A seal cut to the size of a void is no void. */
+static void seal_cut_short(void)
+{
+    put_seed(store, "cut", 3000, 1);
+    char *seal = seal_path(dir, "cut");
+    CHECK(chmod(seal, 0644) == 0 && truncate(seal, 80) == 0);
+    CHECK(strstr(listed(store, "", 0), "cut:o"));
+    CHECK(unlink(path_in(dir, "cut")) == 0);
+    CHECK(strstr(listed(store, "", 0), "cut:o"));
+    /* Without a plain name, giving up the seal would give up the bytes. */
+    CHECK_EQ(weir_remove_damaged(store, "cut"), -EBUSY);
+    uint8_t *bytes = data_buffer(3000, 0);
+    data_fill(bytes, 3000, 1, 0);
+    file_write(path_in(dir, "cut"), bytes, 3000);
+    data_free(bytes, 0);
+    OK(weir_remove_damaged(store, "cut"));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    get_seed(store, "cut", 3000, 1);
+    free(seal);
+    CHECK(unlink(path_in(dir, "cut")) == 0);
+}
+
+static void removed_while_listed(void)
+{
+    weir_list *list;
+    const weir_entry *entry;
+    put_seed(store, "seen/a", 10, 1);
+    put_seed(store, "seen/b", 10, 1);
+    OK(weir_list_open(&list, store, "seen/", WEIR_LIST_DETAIL));
+    OK(weir_remove(store, "seen/a"));
+    CHECK_EQ(weir_list_next(list, &entry), 1);
+    CHECK(!strcmp(entry->key, "seen/b") && !entry->error);
+    CHECK_EQ(weir_list_next(list, &entry), 0);
+    weir_list_close(list);
+    OK(weir_remove(store, "seen/b"));
+}
+
 int main(void)
 {
     dir = tmp_path("store");
@@ -201,6 +238,8 @@ int main(void)
     RUN(many);
     RUN(directory_made_again_by_another);
     RUN(plain_directory_became_a_link);
+    RUN(seal_cut_short);
+    RUN(removed_while_listed);
     weir_store_close(store);
     return TEST_RESULT;
 }

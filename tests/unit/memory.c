@@ -1,18 +1,8 @@
 /* Memory stays bounded however large an object is: the pool is the limit, not the object. */
 #include <sys/resource.h>
 
+#include "io/checkers.h"
 #include "stores.h"
-
-#ifndef __SANITIZE_ADDRESS__
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-#define __SANITIZE_ADDRESS__ 1
-#endif
 
 enum { PIECE = 1 << 20, PIECES = 512, PEAK_MIB_MAX = 192 };
 
@@ -51,7 +41,7 @@ static void large_object(const char *engine)
 
 int main(int argc, char **argv)
 {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef WEIR_ASAN
     SKIP("a sanitizer's own memory would be measured");
 #endif
     const char *engine = engine_or_skip(argc, argv);

@@ -36,7 +36,7 @@ static int maybe_fstat(int fd, struct weir_sys_stat *st)
 static void *publish_here(const char *name, const char *text, int *code, enum weir_doubt *doubt)
 {
     *doubt = 99;
-    *code = weir_publish(dirs, name, text, strlen(text), doubt);
+    *code = weir_publish(dirs, name, text, strlen(text), 0, doubt);
     return NULL;
 }
 
@@ -102,7 +102,7 @@ static void failed_links(void)
 {
     table.link = failed_link;
     answer = -EIO;
-    expect("failed", "x", -EIO, WEIR_SURE);
+    expect("failed", "x", -EIO, WEIR_DOUBT_LOST);
     stands("failed", NULL);
     answer = -EMLINK;
     expect("failed", "x", -EMLINK, WEIR_SURE);
@@ -255,7 +255,7 @@ static void *race(void *arg)
         enum weir_doubt doubt;
         snprintf(name, sizeof name, ".weir/seal/race/%d", i);
         pthread_barrier_wait(r->barrier);
-        int code = weir_publish(dirs, name, r->text, 1, &doubt);
+        int code = weir_publish(dirs, name, r->text, 1, 0, &doubt);
         CHECK(code == 0 || code == -EEXIST);
         CHECK_EQ(doubt, WEIR_SURE);
         r->wins[i] = !code;

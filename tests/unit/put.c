@@ -227,6 +227,20 @@ static void too_many_writers(void)
     data_free(data, 1);
 }
 
+/* What could not be read again is refused before it is written. */
+static void seals_that_would_be_too_long(void)
+{
+    weir_put_options opts;
+    weir_put *put;
+    weir_put_options_init(&opts);
+    opts.block_bytes = 4096;
+    opts.size_bytes = ((uint64_t)8 << 30) + 1;
+    CHECK_EQ(weir_put_open(&put, store, "k", &opts), -EFBIG);
+    opts.block_bytes = 1 << 20;
+    opts.size_bytes = WEIR_OBJECT_BYTES_MAX + 1;
+    CHECK_EQ(weir_put_open(&put, store, "k", &opts), -EFBIG);
+}
+
 int main(void)
 {
     dir = tmp_path("store");
@@ -240,6 +254,7 @@ int main(void)
     RUN(second_writer);
     RUN(after_a_failure);
     RUN(too_many_writers);
+    RUN(seals_that_would_be_too_long);
     weir_store_close(store);
     return TEST_RESULT;
 }
