@@ -2,8 +2,8 @@
 """Measures the engine beside fio, in one directory, interleaved, and writes what it saw.
 
 The limit is fio's best direct write to a fresh file and its best direct read, found by a small
-sweep. Then each round measures fio and both engines of Weir one after the other; medians and the
-medians of the rounds' ratios go to bench/results/engine.json and docs/bench-engine.md.
+sweep. Then each round measures fio and both engines of Weir one after the other; medians and their
+ratios go to bench/results/engine.json and docs/bench-engine.md.
 """
 import argparse
 import json
@@ -47,6 +47,7 @@ class Bench:
         self.options = options
         self.engine = os.path.join(ROOT, options.build, "bench", "bench-engine")
         self.dir = tempfile.mkdtemp(prefix="weir-bench-", dir=options.dir)
+        self.store = os.path.join(self.dir, "store")
         self.rows = {}
 
     def note(self, name, value):
@@ -96,35 +97,52 @@ class Bench:
                              env=env)
         return json.loads(out.stdout)
 
-    def weir_put_get(self, io, store):
-        size = self.options.size_bytes
-        put = self.weir(io, "put", store, "object", size)
-        drop_caches()
-        get = self.weir(io, "get", store, "object")
-        for name, run in (("put", put), ("get", get)):
-            self.note(f"weir_{name}_{io}_gb_s", run["bytes"] / run["seconds"] / GB)
-            self.note(f"weir_{name}_{io}_cpu_s_per_gb", run["cpu_seconds"] / run["bytes"] * GB)
-            self.note(f"weir_{name}_{io}_rss_mib", run["rss_kib"] / 1024)
+    def note_weir(self, name, run):
+        self.note(f"weir_{name}_gb_s", run["bytes"] / run["seconds"] / GB)
+        self.note(f"weir_{name}_cpu_s_per_gb", run["cpu_seconds"] / run["bytes"] * GB)
+        self.note(f"weir_{name}_rss_mib", run["rss_kib"] / 1024)
 
-    def round(self, write_setup, read_setup):
-        store = os.path.join(self.dir, "store")
-        self.note("fio_write_gb_s", self.fio_write(write_setup) / GB)
-        self.weir_put_get("uring", store)
-        drop_caches()
-        self.note("fio_read_gb_s", self.fio_read(os.path.join(store, "object"), read_setup) / GB)
-        shutil.rmtree(store)
-        self.weir_put_get("threads", store)
-        shutil.rmtree(store)
+    def put(self, io):
+        shutil.rmtree(self.store, ignore_errors=True)
+        self.note_weir(f"put_{io}", self.weir(io, "put", self.store, "object",
+                                              self.options.size_bytes))
+
+    def get(self, io):
+        self.note_weir(f"get_{io}", self.weir(io, "get", self.store, "object"))
+
+    def round(self, number, write_setup, read_setup):
+        """Everything once. Who comes first changes from round to round: whoever reads or writes
+        just after a big write finds the device still busy with it."""
+        writes = [
+            lambda: self.note("fio_write_gb_s", self.fio_write(write_setup) / GB),
+            lambda: self.put("uring"),
+            lambda: self.put("threads"),
+        ]
+        path = os.path.join(self.store, "object")
+        reads = [
+            lambda: self.note("fio_read_gb_s", self.fio_read(path, read_setup) / GB),
+            lambda: self.get("uring"),
+            lambda: self.get("threads"),
+        ]
+        for i in range(len(writes)):
+            drop_caches()
+            writes[(number + i) % len(writes)]()
+        # A virtual machine's host caches, too, out of our reach: one read that does not count
+        # puts it into the same state for all that follow.
+        self.fio_read(path, read_setup)
+        for i in range(len(reads)):
+            drop_caches()
+            reads[(number + i) % len(reads)]()
+        shutil.rmtree(self.store)
         self.note("fio_small_per_s", self.fio_small())
-        small = self.weir("uring", "small", store, 16384, self.options.small, 8)
+        small = self.weir("uring", "small", self.store, 16384, self.options.small, 8)
         self.note("weir_small_per_s", small["count"] / small["seconds"])
-        shutil.rmtree(store)
+        shutil.rmtree(self.store)
 
     def stream(self):
-        store = os.path.join(self.dir, "store")
         size = 4 * self.options.size_bytes
-        run = self.weir("uring", "stream", store, "object", size)
-        shutil.rmtree(store)
+        run = self.weir("uring", "stream", self.store, "object", size)
+        shutil.rmtree(self.store)
         return {"bytes": size, "rss_mib": run["rss_kib"] / 1024}
 
     def run(self):
@@ -138,7 +156,7 @@ class Bench:
         read_setup = self.sweep("read", lambda args: self.fio_read(path, args), [[]])
         os.remove(path)
         for i in range(self.options.rounds):
-            self.round(write_setup, read_setup)
+            self.round(i, write_setup, read_setup)
             say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
                 f"{name} {values[-1]:.2f}" for name, values in self.rows.items()
                 if name.endswith("_s") and "cpu" not in name))
@@ -148,7 +166,7 @@ class Bench:
         median = {name: statistics.median(values) for name, values in self.rows.items()}
 
         def ratio(top, bottom):
-            return statistics.median(a / b for a, b in zip(self.rows[top], self.rows[bottom]))
+            return median[top] / median[bottom]
 
         return {
             "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
@@ -184,9 +202,9 @@ def table(result):
         "",
         "Written by `make bench`; do not edit. One object of "
         f"{result['object_bytes'] / 2**30:.0f} GiB held in memory, medians of {result['rounds']} "
-        "rounds in which fio and Weir take turns in the same directory; the ratio is the median of "
-        "the rounds' ratios. fio is the best of a sweep of 18 direct-write and 9 direct-read "
-        "setups "
+        "rounds in which fio and Weir take turns in the same directory, a different one first in "
+        "each round; the ratio is that of the medians. fio is the best of a sweep of 18 "
+        "direct-write and 9 direct-read setups "
         f"(write: `{' '.join(result['fio_write_setup'])}`, read: "
         f"`{' '.join(result['fio_read_setup'])}`). Machine: {result['machine']['cores']} cores, "
         f"Linux {result['machine']['kernel']}"
@@ -215,7 +233,7 @@ def main():
     parser.add_argument("--build", default="build/plain")
     parser.add_argument("--dir", default=os.path.join(ROOT, "build"), help="where to measure")
     parser.add_argument("--size", default="2g", help="of the large object, as fio writes it")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--small", type=int, default=800, help="how many small objects")
     options = parser.parse_args()
     units = {"m": 1 << 20, "g": 1 << 30}
