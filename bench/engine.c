@@ -19,7 +19,7 @@
 
 #include "weir.h"
 
-static void die(const char *what)
+__attribute__((noreturn)) static void die(const char *what)
 {
     fprintf(stderr, "engine: %s: %s\n", what, weir_error_text());
     exit(1);
@@ -125,7 +125,7 @@ static int bench_get(const char *dir, const char *key)
     weir_object *obj;
     if (weir_object_open(&obj, store, key))
         die("open object");
-    size_t size = weir_object_info(obj)->size_bytes, got;
+    size_t size = weir_object_info(obj)->size_bytes, got = 0;
     weir_object_close(obj);
     char *data = map(size);
     double wall = now_s(), cpu = cpu_s();
