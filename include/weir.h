@@ -219,6 +219,7 @@ typedef struct weir_gc_result {
     uint64_t voids_placed;  /* keys claimed */
     uint64_t voids_removed;
     uint64_t links_restored;/* plain names put back */
+    uint64_t saves;         /* retired or abandoned saves deleted, with all their objects */
     uint64_t young;         /* debris left because it is younger than the grace */
 } weir_gc_result;
 WEIR_API int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result);

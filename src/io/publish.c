@@ -64,10 +64,12 @@ static int link_once(struct weir_tmp *tmp, struct weir_dirs *dirs, struct weir_d
 {
     int code = weir_sys->link(tmp->dir->fd, tmp->base, dir->fd, base);
     int happened = code ? link_happened(tmp) : 1;
-    /* What may have happened is synced, too: whoever finds the name there takes it for durable. */
-    int synced = happened ? weir_sys->fsync(dir->fd) : 0;
+    /* What may have happened is synced, too: whoever finds the name there takes it for durable. So
+     * is what somebody else linked there: he may not have lived to do it. */
+    bool taken = !happened && code == -EEXIST;
+    int synced = happened || taken ? weir_sys->fsync(dir->fd) : 0;
     bool lost = happened < 0 || (!happened && !weir_is_refusal(code));
-    *doubt = synced ? WEIR_DOUBT_SYNC : lost ? WEIR_DOUBT_LOST : WEIR_SURE;
+    *doubt = synced && !taken ? WEIR_DOUBT_SYNC : lost ? WEIR_DOUBT_LOST : WEIR_SURE;
     if (synced)
         return weir_fail(EIO, "cannot sync the directory of '%s/%s': %s", weir_dirs_root(dirs),
                          name, weir_errno_text(synced));

@@ -15,33 +15,14 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-struct gc {
-    weir_store *store;
-    bool dry;
-    int64_t now_ns; /* the tier's */
-    uint64_t grace_ns, void_life_ns;
-    weir_gc_result result;
-};
-
-static int stat_name(weir_store *store, const char *name, struct weir_blob_stat *stat)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = name;
-    int code = weir_tier_call(store->tier, &req);
-    if (!code)
-        *stat = req.stat;
-    return code;
-}
-
-static bool is_old(const struct gc *gc, int64_t time_ns, uint64_t age_ns)
+bool weir_gc_is_old(const struct weir_gc *gc, int64_t time_ns, uint64_t age_ns)
 {
     return gc->now_ns >= time_ns && (uint64_t)(gc->now_ns - time_ns) >= age_ns;
 }
 
 /* ---- temporaries ---- */
 
-static int sweep(struct gc *gc)
+static int sweep(struct weir_gc *gc)
 {
     struct weir_req req;
     weir_req_init(&req, WEIR_OP_SWEEP);
@@ -63,13 +44,13 @@ static int sweep(struct gc *gc)
 
 /* A live object whose plain name is gone gets it back; people may have moved it, or a crash came
  * before it was made. */
-static void restore_alias(struct gc *gc, const char *key, const char *data_name)
+static void restore_alias(struct weir_gc *gc, const char *key, const char *data_name)
 {
     struct weir_blob_stat stat;
     struct weir_sealed found;
     struct weir_req req;
     char name[WEIR_NAME_BYTES_MAX];
-    if (gc->dry || stat_name(gc->store, key, &stat) != -ENOENT ||
+    if (gc->dry || weir_store_stat(gc->store, key, &stat) != -ENOENT ||
         weir_sealed_load(&found, gc->store, key))
         return;
     weir_key_name(name, WEIR_DIR_SEAL, key);
@@ -87,7 +68,7 @@ static void restore_alias(struct gc *gc, const char *key, const char *data_name)
     weir_sealed_free(&found);
 }
 
-static int place_void(struct gc *gc, const char *key)
+static int place_void(struct weir_gc *gc, const char *key)
 {
     struct weir_seal seal = {.kind = WEIR_SEAL_VOID,
                              .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
@@ -115,7 +96,7 @@ static int place_void(struct gc *gc, const char *key)
 
 /* Is the data of `nonce` the one that key's seal names? 1: live; 0: a seal or a void stands there
  * that does not name it; -ENOENT: nothing stands there. A damaged seal protects everything. */
-static int is_live(struct gc *gc, const char *key, const uint8_t *nonce)
+static int is_live(struct weir_gc *gc, const char *key, const uint8_t *nonce)
 {
     struct weir_sealed found;
     int code = weir_sealed_load(&found, gc->store, key);
@@ -130,7 +111,7 @@ static int is_live(struct gc *gc, const char *key, const uint8_t *nonce)
 }
 
 /* Claims the key of debris. 0: its bytes may go; 1: it came to life meanwhile. */
-static int claim(struct gc *gc, const char *key, const uint8_t *nonce)
+static int claim(struct weir_gc *gc, const char *key, const uint8_t *nonce)
 {
     int live = is_live(gc, key, nonce);
     if (live == -ENOENT) {
@@ -142,7 +123,7 @@ static int claim(struct gc *gc, const char *key, const uint8_t *nonce)
     return live;
 }
 
-static int collect_data(struct gc *gc, const char *rest)
+static int collect_data(struct weir_gc *gc, const char *rest)
 {
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
     uint8_t nonce[WEIR_NONCE_BYTES];
@@ -155,10 +136,10 @@ static int collect_data(struct gc *gc, const char *rest)
         restore_alias(gc, key, name);
     if (code && code != -ENOENT)
         return code < 0 ? code : 0;
-    code = stat_name(gc->store, name, &stat);
+    code = weir_store_stat(gc->store, name, &stat);
     if (code)
         return code == -ENOENT ? 0 : code;
-    if (!is_old(gc, stat.time_ns, gc->grace_ns)) {
+    if (!weir_gc_is_old(gc, stat.time_ns, gc->grace_ns)) {
         gc->result.young++;
         return 0;
     }
@@ -180,7 +161,7 @@ static int collect_data(struct gc *gc, const char *rest)
 
 /* ---- voids and what was learned ---- */
 
-static int collect_void(struct gc *gc, const char *rest)
+static int collect_void(struct weir_gc *gc, const char *rest)
 {
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
     struct weir_blob_stat stat;
@@ -188,7 +169,7 @@ static int collect_void(struct gc *gc, const char *rest)
     if (!weir_key_of_name(key, rest))
         return 0;
     snprintf(name, sizeof name, "%s%s", WEIR_DIR_SEAL, rest);
-    int code = stat_name(gc->store, name, &stat);
+    int code = weir_store_stat(gc->store, name, &stat);
     if (code || stat.size != WEIR_SEAL_VOID_BYTES)
         return code == -ENOENT ? 0 : code;
     code = weir_sealed_load(&found, gc->store, key);
@@ -208,14 +189,15 @@ static int collect_void(struct gc *gc, const char *rest)
 }
 
 /* What was learned of a file that is gone, or whose place an object took. */
-static int collect_learned(struct gc *gc, const char *rest)
+static int collect_learned(struct weir_gc *gc, const char *rest)
 {
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
     struct weir_blob_stat stat;
     if (!weir_key_of_name(key, rest) || gc->dry)
         return 0;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    if (stat_name(gc->store, key, &stat) != -ENOENT && stat_name(gc->store, name, &stat))
+    if (weir_store_stat(gc->store, key, &stat) != -ENOENT &&
+        weir_store_stat(gc->store, name, &stat))
         return 0;
     struct weir_req req;
     snprintf(name, sizeof name, "%s%s", WEIR_DIR_LEARN, rest);
@@ -226,7 +208,7 @@ static int collect_learned(struct gc *gc, const char *rest)
 }
 
 /* Crashed writers leave directories, too. A writer whose directory goes makes it again. */
-static int drop_directory(struct gc *gc, const char *dir, const char *rest)
+static int drop_directory(struct weir_gc *gc, const char *dir, const char *rest)
 {
     char name[WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -241,7 +223,7 @@ static int drop_directory(struct gc *gc, const char *dir, const char *rest)
     return 0;
 }
 
-static int each(struct gc *gc, const char *dir, int (*fn)(struct gc *, const char *))
+static int each(struct weir_gc *gc, const char *dir, int (*fn)(struct weir_gc *, const char *))
 {
     struct weir_walk *walk;
     const char *name;
@@ -261,7 +243,7 @@ static int each(struct gc *gc, const char *dir, int (*fn)(struct gc *, const cha
 int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
 {
     bool now = flags & WEIR_GC_NOW;
-    struct gc gc = {
+    struct weir_gc gc = {
         .store = store,
         .dry = flags & WEIR_GC_DRY_RUN,
         .grace_ns = now ? 0 : store->grace_ns,
@@ -270,6 +252,10 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
     int code = weir_store_check_writable(store);
     if (!code)
         code = sweep(&gc);
+    /* A log that cannot be read is no reason to keep everything else. */
+    int saves = code ? 0 : weir_gc_saves(&gc);
+    if (!code && saves != -EBADMSG && saves != -EPROTO)
+        code = saves;
     if (!code)
         code = each(&gc, WEIR_DIR_DATA, collect_data);
     /* With no writer about, the voids just placed have done their work. */
@@ -281,5 +267,5 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
         code = each(&gc, WEIR_DIR_LEARN, collect_learned);
     if (result)
         *result = gc.result;
-    return code;
+    return code ? code : saves;
 }

@@ -405,3 +405,10 @@ int weir_verify(weir_store *store, const char *key, weir_progress_fn progress, v
     weir_object_close(obj);
     return code;
 }
+
+void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES])
+{
+    memset(out, 0, WEIR_SHA256_BYTES);
+    if (obj->sealed.record)
+        weir_sha256(out, obj->sealed.record, obj->sealed.record_size);
+}

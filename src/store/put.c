@@ -25,7 +25,7 @@ struct weir_put {
     struct weir_pool *pool;
     char *key;
     char data_name[WEIR_NAME_BYTES_MAX];
-    uint8_t nonce[WEIR_NONCE_BYTES];
+    uint8_t nonce[WEIR_NONCE_BYTES], digest[WEIR_SHA256_BYTES]; /* digest: of the seal */
     uint32_t flags, block_bytes;
     uint64_t size_hint;
     void *meta;
@@ -557,6 +557,7 @@ static int seal_it(weir_put *put)
     if (code)
         return code;
     weir_key_name(name, WEIR_DIR_SEAL, put->key);
+    weir_sha256(put->digest, record, size);
     code = put_seal(put, name, record, size);
     if (!code && !own)
         make_alias(put, name, record, size);
@@ -604,4 +605,10 @@ void weir_put_close(weir_put *put)
     weir_handle_close(put->sink);
     weir_pool_release(put->pool);
     put_free(put);
+}
+
+void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES])
+{
+    assert(put->committed);
+    memcpy(out, put->digest, WEIR_SHA256_BYTES);
 }

@@ -255,6 +255,48 @@ void weir_sealed_free(struct weir_sealed *sealed)
     sealed->record = NULL;
 }
 
+int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = name;
+    int code = weir_tier_call(store->tier, &req);
+    if (!code)
+        *stat = req.stat;
+    return code;
+}
+
+int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
+                     int64_t *time_ns)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_LOAD);
+    req.name = name;
+    req.len = max;
+    int code = weir_tier_call(store->tier, &req);
+    if (code)
+        return code;
+    *buf = req.buf;
+    *size = req.result;
+    if (time_ns)
+        *time_ns = req.stat.time_ns;
+    return 0;
+}
+
+int weir_record_put(weir_store *store, const char *name, const void *buf, size_t size,
+                    uint64_t until_ns, enum weir_doubt *doubt)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_PUT);
+    req.name = name;
+    req.buf = (void *)buf;
+    req.len = size;
+    req.off = until_ns;
+    int code = weir_tier_call(store->tier, &req);
+    *doubt = req.doubt;
+    return code;
+}
+
 int weir_store_now(weir_store *store, int64_t *time_ns)
 {
     struct weir_req req;

@@ -39,6 +39,21 @@ struct weir_sealed {
 int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key);
 void weir_sealed_free(struct weir_sealed *sealed);
 
+/* The SHA-256 of an object's seal, by which a log names it; zeros for a foreign object. */
+void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
+/* The same of what was just committed. */
+void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
+
+/* ---- records and names of the tier ---- */
+
+int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat);
+/* *buf is the caller's; time_ns may be NULL. */
+int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
+                     int64_t *time_ns);
+/* Put if absent; until_ns: not after that instant of the boot-time clock, 0: whenever. */
+int weir_record_put(weir_store *store, const char *name, const void *buf, size_t size,
+                    uint64_t until_ns, enum weir_doubt *doubt);
+
 /* What the tier's clock says now. */
 int weir_store_now(weir_store *store, int64_t *time_ns);
 /* Removes the void that stands at key if it has stood for life_ns; -EAGAIN if it has not. */
@@ -67,6 +82,20 @@ int weir_learned_load(struct weir_learned *out, weir_store *store, const char *k
 void weir_learned_keep(struct weir_learned *learned, weir_store *store, const char *key,
                        uint64_t size, int64_t time_ns, uint32_t block_bytes);
 void weir_learned_free(struct weir_learned *learned);
+
+/* ---- collecting ---- */
+
+/* What gc is about; its parts fill in the result. */
+struct weir_gc {
+    weir_store *store;
+    bool dry;
+    int64_t now_ns; /* the tier's */
+    uint64_t grace_ns, void_life_ns;
+    weir_gc_result result;
+};
+bool weir_gc_is_old(const struct weir_gc *gc, int64_t time_ns, uint64_t age_ns);
+/* The saves of every ledger that are retired, or that nobody will ever commit (collect.c). */
+int weir_gc_saves(struct weir_gc *gc);
 
 /* ---- walking names ---- */
 

@@ -66,7 +66,8 @@ static void lost_done(struct weir_req *req, void *arg)
 {
     struct faulty_tier *t = arg;
     if (!req->code) {
-        if (req->op == WEIR_OP_OPEN || req->op == WEIR_OP_CREATE) {
+        if (req->op == WEIR_OP_OPEN || req->op == WEIR_OP_CREATE ||
+            req->op == WEIR_OP_LEASE) {
             weir_handle_close(req->handle);
             req->handle = NULL;
         }

@@ -460,7 +460,8 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
 /* Which directories stay although they are empty. */
 static const char *kept_part(const char *name)
 {
-    static const char *const own[] = {WEIR_DIR_SEAL, WEIR_DIR_DATA, WEIR_DIR_LEARN, WEIR_DIR_TMP};
+    static const char *const own[] = {WEIR_DIR_SEAL,  WEIR_DIR_DATA, WEIR_DIR_LEARN, WEIR_DIR_LOG,
+                                      WEIR_DIR_SET,   WEIR_DIR_LEASE, WEIR_DIR_TMP};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (!strncmp(name, own[i], strlen(own[i])))
             return own[i];
@@ -594,6 +595,99 @@ static void do_remove_if(struct weir_req *req)
     weir_dirs_prune(dirs, req->name, kept_part(req->name));
     if (req->name2)
         weir_dirs_prune(dirs, req->name2, kept_part(req->name2));
+}
+
+/* ---- leases ---- */
+
+struct file_lease {
+    struct weir_handle handle;
+    struct file_tier *tier;
+    int fd;
+    bool alone;
+    char name[];
+};
+
+static int unlink_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                     struct weir_req *req)
+{
+    (void)t, (void)req;
+    return weir_sys->unlink(dir->fd, base, false);
+}
+
+/* Who had it alone leaves nothing behind: whoever opened the file meanwhile finds its name gone,
+ * and makes another. */
+static void lease_close(struct weir_handle *handle)
+{
+    struct file_lease *lease = (struct file_lease *)handle;
+    if (lease->alone) {
+        struct weir_req req;
+        weir_req_init(&req, WEIR_OP_REMOVE);
+        req.io.context = lease->tier;
+        if (!in_dir(&req, lease->name, WEIR_DIRS_FIND, unlink_in))
+            weir_dirs_prune(lease->tier->dirs, lease->name, kept_part(lease->name));
+    }
+    weir_sys->flock(lease->fd, LOCK_UN);
+    weir_sys->close(lease->fd);
+    free(lease);
+}
+
+/* A descriptor that holds the lock on the file of that name, -EAGAIN if the name is another's by
+ * then, -EBUSY. */
+static int lease_lock(struct weir_dir *dir, const char *base, bool alone)
+{
+    struct weir_sys_stat a, b;
+    int fd = weir_sys->open(dir->fd, base, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+    if (fd == -EACCES) /* another user's */
+        fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return fd;
+    int code = weir_sys->flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB);
+    if (code == -EWOULDBLOCK)
+        code = -EBUSY;
+    if (!code)
+        code = weir_sys->fstat(fd, &a);
+    if (!code) {
+        code = weir_sys->stat(dir->fd, base, &b);
+        if (code == -ENOENT || (!code && (a.ino != b.ino || a.dev != b.dev)))
+            code = -EAGAIN;
+    }
+    if (!code)
+        return fd;
+    weir_sys->flock(fd, LOCK_UN);
+    weir_sys->close(fd);
+    return code;
+}
+
+static int lease_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                    struct weir_req *req)
+{
+    size_t size = strlen(req->name) + 1;
+    struct file_lease *lease = weir_alloc(sizeof *lease + size);
+    if (!lease)
+        return weir_fail_memory();
+    int fd = -EAGAIN;
+    for (int tries = 0; fd == -EAGAIN && tries < TRIES_MAX; tries++)
+        fd = lease_lock(dir, base, req->alone);
+    if (fd < 0) {
+        free(lease);
+        bool none = fd == -ENOSYS || fd == -EOPNOTSUPP || fd == -ENOLCK;
+        return fail_at(t, none ? -ENOTSUP : fd == -EAGAIN ? -EBUSY : fd, "lease", req->name);
+    }
+    *lease = (struct file_lease){{lease_close}, t, fd, req->alone};
+    memcpy(lease->name, req->name, size);
+    req->handle = &lease->handle;
+    return 0;
+}
+
+/* A share that is refused is gc's, for moments. */
+static void do_lease(struct weir_req *req)
+{
+    int code = in_dir(req, req->name, WEIR_DIRS_MAKE, lease_in);
+    for (int tries = 1; code == -EBUSY && !req->alone && tries < LOCK_TRIES_MAX; tries++) {
+        weir_sys->sleep_ns(LOCK_PAUSE_NS);
+        code = in_dir(req, req->name, WEIR_DIRS_MAKE, lease_in);
+    }
+    weir_req_take(req, code);
 }
 
 /* ---- listing ---- */
@@ -771,7 +865,8 @@ static void file_submit(struct weir_tier *tier, struct weir_req *req)
         [WEIR_OP_PUT] = do_put,       [WEIR_OP_STAT] = do_stat,
         [WEIR_OP_REMOVE] = do_remove, [WEIR_OP_REMOVE_IF] = do_remove_if,
         [WEIR_OP_ALIAS] = do_alias,   [WEIR_OP_LIST] = do_list,
-        [WEIR_OP_SPACE] = do_space,   [WEIR_OP_SWEEP] = do_sweep,
+        [WEIR_OP_LEASE] = do_lease,   [WEIR_OP_SPACE] = do_space,
+        [WEIR_OP_SWEEP] = do_sweep,
     };
     struct file_tier *t = (struct file_tier *)tier;
     req->io.context = t;

@@ -418,6 +418,8 @@ static int mem_do(struct mem_tier *t, struct weir_req *req)
         return drop(t, req->name, req->buf, req->len, NULL);
     case WEIR_OP_ALIAS:
         return weir_fail(ENOTSUP, "memory has no plain names");
+    case WEIR_OP_LEASE:
+        return weir_fail(ENOTSUP, "memory has no leases: an open blob outlives its name");
     case WEIR_OP_LIST:
         return mem_list(t, req);
     case WEIR_OP_SPACE:

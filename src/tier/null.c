@@ -27,7 +27,8 @@ static void null_submit(struct weir_tier *tier, struct weir_req *req)
         req->handle = &handle;
         break;
     case WEIR_OP_ALIAS:
-        weir_req_fail(req, ENOTSUP, "the null tier has no plain names");
+    case WEIR_OP_LEASE:
+        weir_req_fail(req, ENOTSUP, "the null tier has no plain names and no leases");
         break;
     case WEIR_OP_SPACE:
         req->space = (struct weir_space){UINT64_MAX, UINT64_MAX};

@@ -10,7 +10,8 @@
  *    durable to the tier's level, or not at all; a taken name is -EEXIST. A sink that is closed
  *    without a commit leaves nothing.
  *  - PUT is the primitive all visibility rests on: among any number of racing writers exactly one
- *    succeeds, and it is durable then. `doubt` says what a failure leaves open.
+ *    succeeds, and it is durable then. -EEXIST says that what stands there is durable, too.
+ *    `doubt` says what a failure leaves open.
  *  - OPEN gives bytes that stay the same, or -ESTALE, however the name fares meanwhile.
  *  - READ answers short only at the end. LOAD reads a whole record.
  *  - REMOVE is done when answered; with `sync` also after a power loss. With a handle,
@@ -22,6 +23,8 @@
  *  - ALIAS gives people a second, plain name; tiers without links answer -ENOTSUP. With a guard it
  *    is atomic against the REMOVE_IF of that record, which takes the plain name (name2) along: so a
  *    plain name is never there without its record.
+ *  - LEASE holds a name for as long as its handle is open: with others, or alone (-EBUSY while
+ *    anybody else has it; it then leaves nothing behind). It dies with its holder.
  *  - SWEEP drops temporaries older than `off` nanoseconds (with `dry`, only counts them) and sets
  *    stat.time_ns to what the tier's clock says now.
  */

@@ -4,14 +4,51 @@
 
 #include "util/hash.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <openssl/evp.h>
 #include <string.h>
+
+#include "util/err.h"
 
 void weir_sum(uint8_t out[WEIR_SUM_BYTES], const void *data, size_t size)
 {
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, size));
     memcpy(out, canonical.digest, WEIR_SUM_BYTES);
+}
+
+void weir_sha256(uint8_t out[WEIR_SHA256_BYTES], const void *data, size_t size)
+{
+    unsigned got = 0;
+    int ok = EVP_Digest(data, size, out, &got, EVP_sha256(), NULL);
+    assert(ok && got == WEIR_SHA256_BYTES); /* fails only where libcrypto has no SHA-256 */
+}
+
+int weir_sha256_begin(struct weir_sha256_stream *stream)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    if (!context || !EVP_DigestInit_ex(context, EVP_sha256(), NULL)) {
+        EVP_MD_CTX_free(context);
+        return weir_fail_memory();
+    }
+    stream->context = context;
+    return 0;
+}
+
+void weir_sha256_more(struct weir_sha256_stream *stream, const void *data, size_t size)
+{
+    int ok = EVP_DigestUpdate(stream->context, data, size);
+    assert(ok);
+}
+
+void weir_sha256_end(struct weir_sha256_stream *stream, uint8_t out[WEIR_SHA256_BYTES])
+{
+    unsigned got = WEIR_SHA256_BYTES;
+    int ok = out ? EVP_DigestFinal_ex(stream->context, out, &got) : 1;
+    assert(ok && got == WEIR_SHA256_BYTES);
+    EVP_MD_CTX_free(stream->context);
+    stream->context = NULL;
 }
 
 const char *weir_algorithm_name(enum weir_algorithm algorithm)

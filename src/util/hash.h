@@ -7,11 +7,22 @@
 #include <stdint.h>
 
 #define WEIR_SUM_BYTES 16
+#define WEIR_SHA256_BYTES 32
 
 enum weir_algorithm { WEIR_ALGORITHM_NONE = 0, WEIR_ALGORITHM_XXH3_128 = 1 };
 
 /* The canonical (big-endian) XXH3-128 of the bytes. */
 void weir_sum(uint8_t out[WEIR_SUM_BYTES], const void *data, size_t size);
+/* SHA-256: whatever names or trusts content. */
+void weir_sha256(uint8_t out[WEIR_SHA256_BYTES], const void *data, size_t size);
+/* The same of bytes that come in pieces; begin answers -ENOMEM. end also frees, and
+ * does only that without an out. */
+struct weir_sha256_stream {
+    void *context;
+};
+int weir_sha256_begin(struct weir_sha256_stream *stream);
+void weir_sha256_more(struct weir_sha256_stream *stream, const void *data, size_t size);
+void weir_sha256_end(struct weir_sha256_stream *stream, uint8_t out[WEIR_SHA256_BYTES]);
 /* "xxh3-128"; "" for an algorithm without a name. */
 const char *weir_algorithm_name(enum weir_algorithm algorithm);
 /* 2 * size digits and a NUL. */

@@ -20,6 +20,9 @@
 #define WEIR_DIR_SEAL ".weir/seal/"
 #define WEIR_DIR_DATA ".weir/data/"
 #define WEIR_DIR_LEARN ".weir/learn/"
+#define WEIR_DIR_LOG ".weir/log/"
+#define WEIR_DIR_SET ".weir/set/"
+#define WEIR_DIR_LEASE ".weir/lease/"
 #define WEIR_DIR_TMP ".weir/tmp/"
 #define WEIR_NAME_STORE ".weir/store"
 

@@ -33,6 +33,7 @@ enum weir_op {
     WEIR_OP_ALIAS,     /* name2 -> also known as name; -EEXIST if that is taken; with a guard:
                           -ESTALE unless the record `guard` is just buf, len */
     WEIR_OP_LIST,      /* name (a directory), handle or NULL, buf, len -> handle, result count */
+    WEIR_OP_LEASE,     /* name, alone -> handle that holds it; -EBUSY; -ENOTSUP without locks */
     WEIR_OP_SPACE,     /* -> space */
     WEIR_OP_SWEEP,     /* off (ns): drop temporaries older than this -> result count */
     WEIR_OPS
@@ -79,6 +80,7 @@ struct weir_req {
     bool small;    /* CREATE: one small write follows; do not preallocate, do not go direct */
     bool sync;     /* WRITE: durable when complete; the handle's other writes are complete */
     bool dry;      /* SWEEP: only count */
+    bool alone;    /* LEASE: nobody else may hold it */
     enum weir_doubt doubt; /* out, of a failed COMMIT, PUT, REMOVE or REMOVE_IF */
 
     const char *name, *name2, *guard;

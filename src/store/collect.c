@@ -1,0 +1,324 @@
+/* collect.c - gc of saves: what ledgers (ledger.h) have retired, and what nobody will ever commit.
+ *
+ * A save goes when it can never be live again, whoever is asleep with a commit in his hand:
+ *  - a retired entry past the grace, which is forgotten after all of it is deleted,
+ *  - a save of an attempt that is over and no entry: the log refuses it,
+ *  - a save of the current attempt that is no entry and was left alone for longer than the grace:
+ *    first the ledger's floor is raised to it, from when on the log refuses it, too.
+ * The head on which that rests is made durable before anything is deleted, and a save that a reader
+ * holds a lease on stays until the next time. A log that cannot be read protects its saves.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/lease.h"
+#include "store/ledger.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+/* One save that has something in the store. */
+struct found {
+    struct weir_save save;
+    bool deleted, young;
+};
+
+struct sweep {
+    struct weir_gc *gc;
+    struct weir_ledger *ledger;
+    struct weir_ledger_state state;
+    bool settled;
+    struct found *found;
+    size_t count, room;
+};
+
+/* ---- what is there ---- */
+
+static struct found *find(struct sweep *s, const struct weir_save *save)
+{
+    for (size_t i = s->count; i-- > 0;)
+        if (weir_save_same(&s->found[i].save, save))
+            return &s->found[i];
+    if (s->count == s->room) {
+        size_t room = s->room ? 2 * s->room : 16;
+        struct found *more = weir_realloc(s->found, room * sizeof *more);
+        if (!more)
+            return NULL;
+        s->found = more;
+        s->room = room;
+    }
+    s->found[s->count] = (struct found){.save = *save};
+    return &s->found[s->count++];
+}
+
+/* Could it still be committed? Then its age matters. */
+static bool is_open(const struct sweep *s, const struct weir_save *save)
+{
+    return save->attempt == s->state.attempt && save->number > s->state.floor &&
+           !weir_ledger_find_save(&s->state, save);
+}
+
+/* One name below dir/<ledger>/: "<save>/…" or "<save>~/…". */
+static int take_note(struct sweep *s, const char *dir, const char *name)
+{
+    size_t size = strcspn(name, "/");
+    struct weir_save save;
+    struct weir_blob_stat stat;
+    char full[2 * WEIR_NAME_BYTES_MAX];
+    if (!name[size] || !weir_save_of_text(&save, name, size - (name[size - 1] == '~')))
+        return 0;
+    struct found *found = find(s, &save);
+    if (!found)
+        return weir_fail_memory();
+    if (found->young || !is_open(s, &save) || name[strlen(name) - 1] == '/')
+        return 0;
+    snprintf(full, sizeof full, "%s%s/%s", dir, weir_ledger_name(s->ledger), name);
+    int code = weir_store_stat(s->gc->store, full, &stat);
+    if (!code)
+        found->young = !weir_gc_is_old(s->gc, stat.time_ns, s->gc->grace_ns);
+    return code == -ENOENT ? 0 : code;
+}
+
+static int look_in(struct sweep *s, const char *dir)
+{
+    char top[2 * WEIR_NAME_BYTES_MAX];
+    struct weir_walk *walk;
+    const char *name;
+    snprintf(top, sizeof top, "%s%s/", dir, weir_ledger_name(s->ledger));
+    int code = weir_walk_open(&walk, s->gc->store, top, NULL);
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1)
+        if ((code = take_note(s, dir, name)))
+            break;
+    weir_walk_close(walk);
+    return code;
+}
+
+/* ---- what goes ---- */
+
+/* Nothing is deleted because of a record that a power loss could take back. */
+static int settle(struct sweep *s)
+{
+    if (s->settled)
+        return 0;
+    s->settled = true;
+    return weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
+}
+
+static int delete_object(struct weir_gc *gc, const char *dir, const char *name)
+{
+    char key[WEIR_NAME_BYTES_MAX], full[2 * WEIR_NAME_BYTES_MAX];
+    struct weir_sealed sealed;
+    if (name[strlen(name) - 1] == '/')
+        return 0;
+    snprintf(full, sizeof full, "%s%s", dir + strlen(WEIR_DIR_SEAL), name);
+    if (strlen(full) >= sizeof key || !weir_key_of_name(key, full))
+        return 0;
+    int code = weir_sealed_load(&sealed, gc->store, key);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    bool is_object = sealed.seal.kind == WEIR_SEAL_OBJECT;
+    uint64_t size = sealed.seal.size;
+    weir_sealed_free(&sealed);
+    code = is_object && !gc->dry ? weir_remove(gc->store, key) : 0;
+    if (is_object && !code) {
+        gc->result.objects++;
+        gc->result.bytes += size;
+    }
+    return code == -ENOENT ? 0 : code;
+}
+
+static int delete_node(struct weir_gc *gc, const char *dir, const char *name)
+{
+    char full[2 * WEIR_NAME_BYTES_MAX];
+    struct weir_req req;
+    if (gc->dry || name[strlen(name) - 1] == '/')
+        return 0;
+    snprintf(full, sizeof full, "%s%s", dir, name);
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = full;
+    int code = weir_tier_call(gc->store->tier, &req);
+    return code == -ENOENT ? 0 : code;
+}
+
+static int delete_below(struct weir_gc *gc, const char *dir,
+                        int (*fn)(struct weir_gc *gc, const char *dir, const char *name))
+{
+    struct weir_walk *walk;
+    const char *name;
+    int code = weir_walk_open(&walk, gc->store, dir, NULL);
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1)
+        if ((code = fn(gc, dir, name)))
+            break;
+    weir_walk_close(walk);
+    return code;
+}
+
+/* All of a save. -EBUSY while somebody reads it. */
+static int delete_save(struct sweep *s, const struct weir_save *save)
+{
+    char prefix[WEIR_KEY_BYTES_MAX + 1], dir[WEIR_NAME_BYTES_MAX + 8];
+    struct weir_handle *lease = NULL;
+    weir_ledger_prefix(s->ledger, save, prefix);
+    int code = s->gc->dry ? 0 : settle(s);
+    if (!code && !s->gc->dry)
+        code = weir_lease_take(&lease, s->gc->store, prefix);
+    if (code)
+        return code;
+    snprintf(dir, sizeof dir, "%s%s/", WEIR_DIR_SEAL, prefix);
+    code = delete_below(s->gc, dir, delete_object);
+    snprintf(dir, sizeof dir, "%s%s~/", WEIR_DIR_SET, prefix);
+    if (!code)
+        code = delete_below(s->gc, dir, delete_node);
+    weir_handle_close(lease);
+    if (!code)
+        s->gc->result.saves++;
+    return code;
+}
+
+static bool is_deleted(void *arg, const struct weir_ledger_entry *entry)
+{
+    struct sweep *s = arg;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->found[i].deleted && weir_save_same(&s->found[i].save, &entry->save))
+            return true;
+    return false;
+}
+
+/* Retired entries, also those of which nothing is left. */
+static int collect_retired(struct sweep *s)
+{
+    bool any = false;
+    int code = 0;
+    for (size_t i = 0; !code && i < s->state.count; i++) {
+        const struct weir_ledger_entry *entry = &s->state.entries[i];
+        if (!entry->retired_ns)
+            continue;
+        if (!weir_gc_is_old(s->gc, (int64_t)entry->retired_ns, s->gc->grace_ns)) {
+            s->gc->result.young++;
+            continue;
+        }
+        struct found *found = find(s, &entry->save);
+        if (!found)
+            return weir_fail_memory();
+        code = delete_save(s, &entry->save);
+        if (code == -EBUSY) {
+            s->gc->result.young++;
+            code = 0;
+        } else if (!code) {
+            any = found->deleted = true;
+        }
+    }
+    return !code && any && !s->gc->dry ? weir_ledger_forget(s->ledger, is_deleted, s) : code;
+}
+
+/* Of the current attempt, those that were left alone, but none that was begun after one that is
+ * still being written. */
+static int give_up(struct sweep *s)
+{
+    uint64_t floor = 0, active = UINT64_MAX;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->found[i].young && s->found[i].save.number < active)
+            active = s->found[i].save.number;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct weir_save *save = &s->found[i].save;
+        if (!is_open(s, save))
+            continue;
+        if (save->number >= active)
+            s->gc->result.young++;
+        else if (save->number > floor)
+            floor = save->number;
+    }
+    if (!floor)
+        return 0;
+    int code = s->gc->dry ? 0 : weir_ledger_give_up(s->ledger, s->state.attempt, floor);
+    if (!code)
+        s->state.floor = floor;
+    return code;
+}
+
+static int collect_abandoned(struct sweep *s)
+{
+    int code = give_up(s);
+    for (size_t i = 0; !code && i < s->count; i++) {
+        const struct weir_save *save = &s->found[i].save;
+        bool over = save->attempt < s->state.attempt ||
+                    (save->attempt == s->state.attempt && save->number <= s->state.floor);
+        if (s->found[i].deleted || !over || weir_ledger_find_save(&s->state, save))
+            continue;
+        code = delete_save(s, save);
+        if (code == -EBUSY)
+            code = 0;
+    }
+    return code;
+}
+
+static int collect_ledger(struct weir_gc *gc, const char *name)
+{
+    struct sweep s = {.gc = gc};
+    int code = weir_ledger_open(&s.ledger, gc->store, name);
+    if (code)
+        return code;
+    code = weir_ledger_read(s.ledger, &s.state);
+    if (!code)
+        code = look_in(&s, WEIR_DIR_SEAL);
+    if (!code)
+        code = look_in(&s, WEIR_DIR_SET);
+    if (!code)
+        code = collect_retired(&s);
+    if (!code)
+        code = collect_abandoned(&s);
+    weir_state_free(&s.state);
+    free(s.found);
+    weir_ledger_close(s.ledger);
+    return code;
+}
+
+/* The leases that readers left. */
+static int drop_leases(struct weir_gc *gc)
+{
+    struct weir_walk *walk;
+    const char *name;
+    int code = weir_walk_open(&walk, gc->store, WEIR_DIR_LEASE, NULL);
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1) {
+        char key[WEIR_NAME_BYTES_MAX];
+        struct weir_handle *lease;
+        if (strlen(name) < sizeof key && weir_key_of_name(key, name) &&
+            weir_lease_take(&lease, gc->store, key) == 0)
+            weir_handle_close(lease);
+    }
+    weir_walk_close(walk);
+    return code;
+}
+
+int weir_gc_saves(struct weir_gc *gc)
+{
+    static const char first[] = "~/00000000000000000001";
+    struct weir_walk *walk;
+    const char *name;
+    int code = weir_walk_open(&walk, gc->store, WEIR_DIR_LOG, NULL), worst = 0;
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1) {
+        char ledger[WEIR_NAME_BYTES_MAX];
+        size_t size = strlen(name), tail = sizeof first - 1;
+        if (size <= tail || size - tail >= sizeof ledger || strcmp(name + size - tail, first))
+            continue;
+        snprintf(ledger, sizeof ledger, "%.*s", (int)(size - tail), name);
+        code = collect_ledger(gc, ledger);
+        if (code == -EBADMSG || code == -EPROTO)
+            worst = code; /* its saves stay; the others need not */
+        else if (code)
+            break;
+    }
+    weir_walk_close(walk);
+    if (!code && !gc->dry)
+        code = drop_leases(gc);
+    return code ? code : worst;
+}

@@ -1,0 +1,184 @@
+/* state.c - see state.h. The decoder takes any bytes. */
+#include "store/state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/node.h"
+#include "util/bytes.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+enum {
+    HEAD_BYTES = 48,
+    ENTRY_BYTES = 72, /* without the name */
+    VERSION = 1,
+};
+
+/* ---- saves ---- */
+
+int weir_save_name_check(const char *name)
+{
+    int code = weir_key_check(name);
+    if (code)
+        return code;
+    if (strchr(name, '/') || strlen(name) > WEIR_SAVE_NAME_BYTES_MAX)
+        return weir_fail(EINVAL, "the name '%.200s': it is one part of a key, of at most %d bytes",
+                         name, WEIR_SAVE_NAME_BYTES_MAX);
+    return 0;
+}
+
+bool weir_save_same(const struct weir_save *a, const struct weir_save *b)
+{
+    return a->attempt == b->attempt && a->number == b->number && !strcmp(a->name, b->name);
+}
+
+void weir_save_text(char out[WEIR_SAVE_TEXT_BYTES], const struct weir_save *save)
+{
+    snprintf(out, WEIR_SAVE_TEXT_BYTES, "%s-%" PRIu64 ".%" PRIu64, save->name, save->attempt,
+             save->number);
+}
+
+/* Digits up to `end` as weir_save_text() writes them; 0 if it is something else. */
+static uint64_t number_of(const char *at, const char *end)
+{
+    uint64_t value = 0;
+    if (at == end || *at == '0')
+        return 0;
+    for (; at < end; at++)
+        if (*at < '0' || *at > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+            return 0;
+    return value;
+}
+
+bool weir_save_of_text(struct weir_save *out, const char *text, size_t size)
+{
+    const char *end = text + size, *dash = memrchr(text, '-', size);
+    const char *dot = dash ? memchr(dash, '.', (size_t)(end - dash)) : NULL;
+    if (!dot || dash == text || dash - text > WEIR_SAVE_NAME_BYTES_MAX)
+        return false;
+    struct weir_save save = {.attempt = number_of(dash + 1, dot),
+                             .number = number_of(dot + 1, end)};
+    if (!save.attempt || !save.number)
+        return false;
+    memcpy(save.name, text, (size_t)(dash - text));
+    *out = save;
+    return true;
+}
+
+/* ---- the state ---- */
+
+static int damaged(const char *why)
+{
+    return weir_fail(EBADMSG, "the state is damaged: %s", why);
+}
+
+/* Reads one entry at *at and steps over it. */
+static const char *entry_fault(struct weir_ledger_entry *e, const uint8_t **at, const uint8_t *end)
+{
+    if (end - *at < ENTRY_BYTES)
+        return "an entry is cut short";
+    const uint8_t *p = *at;
+    size_t size = (size_t)weir_load_le(p, 4);
+    if (size > WEIR_SAVE_NAME_BYTES_MAX || size > (size_t)(end - p) - ENTRY_BYTES)
+        return "the name of an entry is cut short";
+    *e = (struct weir_ledger_entry){
+        .save = {.parts = (uint32_t)weir_load_le(p + 4, 4),
+                 .attempt = weir_load_le(p + 8, 8),
+                 .number = weir_load_le(p + 16, 8)},
+        .time_ns = weir_load_le(p + 24, 8),
+        .retired_ns = weir_load_le(p + 32, 8),
+    };
+    memcpy(e->root, p + 40, WEIR_SHA256_BYTES);
+    memcpy(e->save.name, p + ENTRY_BYTES, size);
+    *at = p + ENTRY_BYTES + size;
+    if (!e->save.parts || e->save.parts > WEIR_SET_PARTS_MAX || !e->save.attempt || !e->save.number)
+        return "an entry is of no save";
+    return weir_save_name_check(e->save.name) || strlen(e->save.name) != size
+               ? "the name of an entry is not one"
+               : NULL;
+}
+
+int weir_state_decode(struct weir_ledger_state *out, const uint8_t *bytes, size_t size)
+{
+    struct weir_ledger_state s = {0};
+    if (size < HEAD_BYTES)
+        return damaged("it is too short");
+    if (weir_load_le(bytes, 2) != VERSION)
+        return weir_fail(EPROTO, "the state was written by a newer Weir (version %u): update",
+                         (unsigned)weir_load_le(bytes, 2));
+    s.attempt = weir_load_le(bytes + 8, 8);
+    memcpy(s.token, bytes + 16, sizeof s.token);
+    s.floor = weir_load_le(bytes + 32, 8);
+    s.past_count = (size_t)weir_load_le(bytes + 40, 4);
+    size_t count = (size_t)weir_load_le(bytes + 44, 4);
+    if (s.past_count > WEIR_TOKENS_MAX || count > WEIR_ENTRIES_MAX ||
+        size - HEAD_BYTES < s.past_count * WEIR_TOKEN_BYTES + count * ENTRY_BYTES)
+        return damaged("its counts are impossible");
+    s.past = weir_alloc(s.past_count * WEIR_TOKEN_BYTES);
+    s.entries = weir_alloc(count * sizeof *s.entries);
+    if (!s.past || !s.entries) {
+        weir_state_free(&s);
+        return weir_fail_memory();
+    }
+    if (s.past_count)
+        memcpy(s.past, bytes + HEAD_BYTES, s.past_count * WEIR_TOKEN_BYTES);
+    const uint8_t *at = bytes + HEAD_BYTES + s.past_count * WEIR_TOKEN_BYTES;
+    const char *fault = NULL;
+    while (!fault && s.count < count)
+        fault = entry_fault(&s.entries[s.count++], &at, bytes + size);
+    if (!fault && at != bytes + size)
+        fault = "there is more than it says";
+    if (fault) {
+        weir_state_free(&s);
+        return damaged(fault);
+    }
+    *out = s;
+    return 0;
+}
+
+void weir_state_free(struct weir_ledger_state *s)
+{
+    free(s->entries);
+    free(s->past);
+    weir_log_record_free(&s->record);
+    *s = (struct weir_ledger_state){0};
+}
+
+uint8_t *weir_state_encode(const struct weir_ledger_state *s, size_t *size)
+{
+    *size = HEAD_BYTES + s->past_count * WEIR_TOKEN_BYTES;
+    for (size_t i = 0; i < s->count; i++)
+        *size += ENTRY_BYTES + strlen(s->entries[i].save.name);
+    uint8_t *bytes = weir_alloc(*size);
+    if (!bytes)
+        return NULL;
+    weir_store_le(bytes, VERSION, 2);
+    weir_store_le(bytes + 8, s->attempt, 8);
+    memcpy(bytes + 16, s->token, sizeof s->token);
+    weir_store_le(bytes + 32, s->floor, 8);
+    weir_store_le(bytes + 40, s->past_count, 4);
+    weir_store_le(bytes + 44, s->count, 4);
+    uint8_t *at = bytes + HEAD_BYTES;
+    if (s->past_count)
+        memcpy(at, s->past, s->past_count * WEIR_TOKEN_BYTES);
+    at += s->past_count * WEIR_TOKEN_BYTES;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct weir_ledger_entry *e = &s->entries[i];
+        size_t name_size = strlen(e->save.name);
+        weir_store_le(at, name_size, 4);
+        weir_store_le(at + 4, e->save.parts, 4);
+        weir_store_le(at + 8, e->save.attempt, 8);
+        weir_store_le(at + 16, e->save.number, 8);
+        weir_store_le(at + 24, e->time_ns, 8);
+        weir_store_le(at + 32, e->retired_ns, 8);
+        memcpy(at + 40, e->root, WEIR_SHA256_BYTES);
+        memcpy(at + ENTRY_BYTES, e->save.name, name_size);
+        at += ENTRY_BYTES + name_size;
+    }
+    return bytes;
+}
