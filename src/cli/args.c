@@ -4,6 +4,7 @@
 #include "cli/args.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,10 +72,10 @@ static bool value_is_next(struct cli *cli, const char *arg)
     return false;
 }
 
-/* Where in argv the command stands; argc if nowhere. */
-static int find_command(struct cli *cli, int argc, char **argv)
+/* Where in argv, from i on, the first word stands that is no option; argc if nowhere. */
+static int find_word(struct cli *cli, int argc, char **argv, int i)
 {
-    for (int i = 1; i < argc; i++) {
+    for (; i < argc; i++) {
         if (!strcmp(argv[i], "--"))
             return i + 1 < argc ? i + 1 : argc;
         if (!is_option(argv[i]))
@@ -169,21 +170,40 @@ static void look_for_json(struct cli *cli, int argc, char **argv)
             cli->json = true;
 }
 
+/* Finds the command, whose words are then at *at and, if it has two, at *second. */
+static int read_command(struct cli *cli, int argc, char **argv, int *at, int *second)
+{
+    char name[64];
+    *at = find_word(cli, argc, argv, 1);
+    *second = argc;
+    if (*at == argc)
+        return 0;
+    snprintf(name, sizeof name, "%s", argv[*at]);
+    if (cli_is_group(name)) {
+        cli->group = argv[*at];
+        *second = find_word(cli, argc, argv, *at + 1);
+        if (*second == argc)
+            return 0;
+        snprintf(name, sizeof name, "%s %.40s", cli->group, argv[*second]);
+    }
+    cli->command = cli_command_find(name);
+    return cli->command ? 0 : unknown_command(cli, name);
+}
+
 int args_read(struct cli *cli, int argc, char **argv)
 {
-    int at = find_command(cli, argc, argv), code = 0;
+    int at, second;
     bool options = true;
     weir_opt_defaults(cli_global_options, cli);
     look_for_json(cli, argc, argv);
     cli->operands = calloc((size_t)argc, sizeof *cli->operands);
     if (!cli->operands)
         return weir_fail_memory();
-    if (at < argc && !(cli->command = cli_command_find(argv[at])))
-        return unknown_command(cli, argv[at]);
-    if (cli->command && cli->command->options)
+    int code = read_command(cli, argc, argv, &at, &second);
+    if (!code && cli->command && cli->command->options)
         weir_opt_defaults(cli->command->options, cli->command->fields);
     for (int i = 1; i < argc && !code; i++) {
-        if (i == at)
+        if (i == at || i == second)
             continue;
         if (options && !strcmp(argv[i], "--"))
             options = false;

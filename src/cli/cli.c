@@ -20,6 +20,20 @@ const struct command *cli_command_find(const char *name)
     return NULL;
 }
 
+bool cli_is_in_group(const struct command *command, const char *group)
+{
+    size_t size = strlen(group);
+    return !strncmp(command->name, group, size) && command->name[size] == ' ';
+}
+
+bool cli_is_group(const char *name)
+{
+    for (const struct command *const *c = cli_commands; *c; c++)
+        if (cli_is_in_group(*c, name))
+            return true;
+    return false;
+}
+
 /* ---- speaking ---- */
 
 char *cli_printable(const char *text)
@@ -110,7 +124,7 @@ int cli_usage(struct cli *cli, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     cli->usage = true;
-    const char *name = cli->command ? cli->command->name : "";
+    const char *name = cli->command ? cli->command->name : cli->group ? cli->group : "";
     return weir_fail(EINVAL, "%s (see: weir %s%s--help)", text, name, *name ? " " : "");
 }
 

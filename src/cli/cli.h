@@ -39,6 +39,7 @@ struct cli {
     const char *store_url, *io;
     bool json, quiet, stats, help, version;
     const struct command *command;
+    const char *group; /* of commands of two words: the first */
     const char **operands;
     int operand_count;
     weir_store *store;
@@ -46,7 +47,10 @@ struct cli {
     bool usage;  /* the failure is in how the command was called: exit 2 */
 };
 
+/* By its whole name; some have two words ("log show"), the first of which names a group. */
 const struct command *cli_command_find(const char *name);
+bool cli_is_in_group(const struct command *command, const char *group);
+bool cli_is_group(const char *name);
 
 /* Fails for a wrong call; the text ends with where help is. Returns -EINVAL. */
 int cli_usage(struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

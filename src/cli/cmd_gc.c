@@ -27,10 +27,13 @@ static void print(struct cli *cli, const weir_gc_result *r)
 {
     char bytes[32], grace[FORMAT_TIME_BYTES];
     weir_store_info info = {0};
-    cli_say(cli, "%s %" PRIu64 " abandoned object%s (%s) and %" PRIu64 " temporary file%s",
+    cli_say(cli, "%s %" PRIu64 " object%s (%s) and %" PRIu64 " temporary file%s",
             opts.dry_run ? "would remove" : "removed", r->objects, plural(r->objects),
             weir_format_size(bytes, sizeof bytes, r->bytes), r->temporaries,
             plural(r->temporaries));
+    if (r->saves)
+        cli_say(cli, "%s %" PRIu64 " retired or abandoned save%s",
+                opts.dry_run ? "would remove" : "removed", r->saves, plural(r->saves));
     if (r->links_restored)
         cli_say(cli, "put back %" PRIu64 " plain name%s", r->links_restored,
                 plural(r->links_restored));
@@ -50,11 +53,12 @@ static int run(struct cli *cli)
         return code;
     if (cli->json)
         cli->doc =
-            json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dry_run", opts.dry_run,
-                      "objects", (json_int_t)r.objects, "size_bytes", (json_int_t)r.bytes,
-                      "temporaries", (json_int_t)r.temporaries, "voids_placed",
-                      (json_int_t)r.voids_placed, "voids_removed", (json_int_t)r.voids_removed,
-                      "links_restored", (json_int_t)r.links_restored, "young", (json_int_t)r.young);
+            json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dry_run", opts.dry_run,
+                      "saves", (json_int_t)r.saves, "objects", (json_int_t)r.objects, "size_bytes",
+                      (json_int_t)r.bytes, "temporaries", (json_int_t)r.temporaries,
+                      "voids_placed", (json_int_t)r.voids_placed, "voids_removed",
+                      (json_int_t)r.voids_removed, "links_restored", (json_int_t)r.links_restored,
+                      "young", (json_int_t)r.young);
     print(cli, &r);
     return 0;
 }
@@ -66,12 +70,13 @@ const struct command cmd_gc = {
     .operands_max = 0,
     .summary = "Remove what crashed and interrupted writers left behind",
     .about =
-        "Objects are never touched. What a crash left is removed when it is older than the "
-        "store's grace (a day, unless weir init said otherwise): a younger one may belong to a "
-        "writer that is still at work. If no writer is, --now does not wait for that.",
+        "What a crash left is removed when it is older than the store's grace (a day, unless weir "
+        "init said otherwise): a younger one may belong to a writer that is still at work. So are "
+        "saves that a log has retired, and those that nobody completed. Other objects are never "
+        "touched. If no writer is at work, --now does not wait for the grace.",
     .example = "weir gc --dry-run\n"
                "weir gc --now",
-    .json = "dry_run, objects, size_bytes, temporaries, voids_placed, voids_removed, "
+    .json = "dry_run, saves, objects, size_bytes, temporaries, voids_placed, voids_removed, "
             "links_restored, young",
     .options = options,
     .fields = &opts,

@@ -108,15 +108,31 @@ void doc_command(const struct doc_format *format, const struct command *c)
     format->paragraph(text);
 }
 
-static void doc_commands(const struct doc_format *format)
+/* group NULL: all. */
+static void doc_commands(const struct doc_format *format, const char *group)
 {
     struct doc_term terms[TERMS_MAX];
     size_t count = 0;
-    for (const struct command *const *c = cli_commands; *c && count < TERMS_MAX; c++, count++) {
+    for (const struct command *const *c = cli_commands; *c && count < TERMS_MAX; c++) {
+        if (group && !cli_is_in_group(*c, group))
+            continue;
         snprintf(terms[count].name, sizeof terms[count].name, "%s", (*c)->name);
         snprintf(terms[count].text, sizeof terms[count].text, "%s", (*c)->summary);
+        count++;
     }
     format->terms(terms, count);
+}
+
+void doc_group(const struct doc_format *format, const char *group)
+{
+    char text[128];
+    snprintf(text, sizeof text, "weir %s COMMAND [ARGUMENT…]", group);
+    format->heading(DOC_SECTION, text);
+    format->heading(DOC_PART, "Commands");
+    doc_commands(format, group);
+    format->heading(DOC_PART, "More");
+    snprintf(text, sizeof text, "weir %s COMMAND --help", group);
+    format->paragraph(text);
 }
 
 void doc_overview(const struct doc_format *format)
@@ -124,7 +140,7 @@ void doc_overview(const struct doc_format *format)
     format->heading(DOC_SECTION, "weir [OPTION…] COMMAND [ARGUMENT…]");
     format->paragraph(about_weir);
     format->heading(DOC_PART, "Commands");
-    doc_commands(format);
+    doc_commands(format, NULL);
     format->heading(DOC_PART, "Options of all commands");
     doc_options(format, cli_global_options, false);
     format->heading(DOC_PART, "Examples");
@@ -156,7 +172,7 @@ void doc_reference(const struct doc_format *format)
     format->paragraph(about_weir);
     format->paragraph(about_keys);
     format->paragraph(about_values);
-    doc_commands(format);
+    doc_commands(format, NULL);
     format->heading(DOC_CHAPTER, "Options of all commands");
     doc_options(format, cli_global_options, false);
     format->paragraph(about_json);

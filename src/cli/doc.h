@@ -31,6 +31,8 @@ extern const struct doc_format doc_text, doc_man, doc_markdown;
 
 /* One command. */
 void doc_command(const struct doc_format *format, const struct command *command);
+/* The commands of a group, in a line each. */
+void doc_group(const struct doc_format *format, const char *group);
 /* What `weir help` shows: the commands, in a line each, and the global options. */
 void doc_overview(const struct doc_format *format);
 /* The kinds of stores and their options. */

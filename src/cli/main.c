@@ -36,8 +36,10 @@ const struct weir_opt cli_global_options[] = {
 };
 
 const struct command *const cli_commands[] = {
-    &cmd_init, &cmd_put,    &cmd_get, &cmd_cat,     &cmd_ls,   &cmd_stat,
-    &cmd_rm,   &cmd_verify, &cmd_gc,  &cmd_version, &cmd_help, NULL,
+    &cmd_init,    &cmd_put,      &cmd_get,     &cmd_cat,
+    &cmd_ls,      &cmd_stat,     &cmd_rm,      &cmd_verify,
+    &cmd_log_ls,  &cmd_log_show, &cmd_log_verify, &cmd_gc,
+    &cmd_version, &cmd_help,     NULL,
 };
 
 static int run(struct cli *cli)
@@ -48,10 +50,15 @@ static int run(struct cli *cli)
         doc_command(&doc_text, cli->command);
         return 0;
     }
+    if (cli->help && cli->group) {
+        doc_group(&doc_text, cli->group);
+        return 0;
+    }
     if (cli->help)
         return cmd_help.run(cli);
     if (!cli->command)
-        return cli_usage(cli, "a command is missing");
+        return cli_usage(cli, cli->group ? "'%s' is followed by a command" : "a command is missing",
+                         cli->group);
     if (cli->io && strcmp(cli->io, "uring") && strcmp(cli->io, "threads"))
         return cli_usage(cli, "--io: '%s' is neither uring nor threads", cli->io);
     return cli->command->run(cli);

@@ -297,28 +297,28 @@ static int drop_leases(struct weir_gc *gc)
     return code;
 }
 
+struct all {
+    struct weir_gc *gc;
+    int worst;
+    char text[WEIR_TEXT_MAX];
+};
+
+static int collect_one(void *arg, const char *name)
+{
+    struct all *all = arg;
+    int code = collect_ledger(all->gc, name);
+    if (code != -EBADMSG && code != -EPROTO)
+        return code;
+    all->worst = code; /* its saves stay; the others need not */
+    snprintf(all->text, sizeof all->text, "%s", weir_fail_last());
+    return 0;
+}
+
 int weir_gc_saves(struct weir_gc *gc)
 {
-    static const char first[] = "~/00000000000000000001";
-    struct weir_walk *walk;
-    const char *name;
-    int code = weir_walk_open(&walk, gc->store, WEIR_DIR_LOG, NULL), worst = 0;
-    if (code)
-        return code;
-    while ((code = weir_walk_next(walk, &name)) == 1) {
-        char ledger[WEIR_NAME_BYTES_MAX];
-        size_t size = strlen(name), tail = sizeof first - 1;
-        if (size <= tail || size - tail >= sizeof ledger || strcmp(name + size - tail, first))
-            continue;
-        snprintf(ledger, sizeof ledger, "%.*s", (int)(size - tail), name);
-        code = collect_ledger(gc, ledger);
-        if (code == -EBADMSG || code == -EPROTO)
-            worst = code; /* its saves stay; the others need not */
-        else if (code)
-            break;
-    }
-    weir_walk_close(walk);
+    struct all all = {.gc = gc};
+    int code = weir_ledger_each(gc->store, collect_one, &all);
     if (!code && !gc->dry)
         code = drop_leases(gc);
-    return code ? code : worst;
+    return code || !all.worst ? code : weir_fail_text(all.worst, all.text);
 }

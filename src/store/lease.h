@@ -2,8 +2,8 @@
  *
  * A lease is a lock on a file at .weir/lease/<key>~, held while the handle is open; the kernel
  * drops it when its holder dies. It holds among the processes of one machine, and of several where
- * their file system's locks do (NFS, Lustre with flock, CephFS). Where there are no locks (-ENOTSUP), or
- * a reader may not make that file, the store's grace is all that protects a reader.
+ * their file system's locks do (NFS, Lustre with flock, CephFS). Where there are no locks
+ * (-ENOTSUP), or a reader may not make that file, only the store's grace protects a reader.
  */
 #ifndef WEIR_STORE_LEASE_H
 #define WEIR_STORE_LEASE_H

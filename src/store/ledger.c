@@ -72,6 +72,30 @@ void weir_ledger_prefix(const struct weir_ledger *ledger, const struct weir_save
     assert(size <= WEIR_KEY_BYTES_MAX);
 }
 
+int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), void *arg)
+{
+    static const char first[] = "~/00000000000000000001";
+    struct weir_walk *walk;
+    const char *name;
+    int code = weir_store_check(store);
+    if (!code)
+        code = weir_walk_open(&walk, store, WEIR_DIR_LOG, NULL);
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1) {
+        char ledger[WEIR_NAME_BYTES_MAX];
+        size_t size = strlen(name), tail = sizeof first - 1;
+        if (size <= tail || size - tail >= sizeof ledger || strcmp(name + size - tail, first))
+            continue;
+        snprintf(ledger, sizeof ledger, "%.*s", (int)(size - tail), name);
+        code = fn(arg, ledger);
+        if (code)
+            break;
+    }
+    weir_walk_close(walk);
+    return code;
+}
+
 int weir_ledger_read(struct weir_ledger *ledger, struct weir_ledger_state *out)
 {
     struct weir_log_record record;

@@ -31,6 +31,8 @@ static int still_live(struct weir_view *view)
         return code;
     const struct weir_ledger_entry *entry = weir_ledger_find_save(&state, &view->entry.save);
     bool live = entry && !entry->retired_ns;
+    if (live)
+        view->entry = *entry;
     weir_state_free(&state);
     return live ? 0
                 : weir_fail(ESTALE, "'%s' was retired meanwhile: open the newest again",
@@ -82,18 +84,11 @@ static int load_parts(struct weir_view *view)
     return 0;
 }
 
-int weir_view_open(struct weir_view **out, struct weir_ledger *ledger, const char *name)
+/* Takes view over, of which only the ledger and the entry's save are known. */
+static int open_entry(struct weir_view **out, struct weir_view *view)
 {
-    struct weir_view *view = weir_alloc(sizeof *view);
-    if (!view)
-        return weir_fail_memory();
-    view->ledger = ledger;
-    view->store = weir_ledger_store(ledger);
-    int code = find(view, name);
-    if (!code) {
-        weir_ledger_prefix(ledger, &view->entry.save, view->prefix);
-        code = weir_lease_share(&view->lease, view->store, view->prefix);
-    }
+    weir_ledger_prefix(view->ledger, &view->entry.save, view->prefix);
+    int code = weir_lease_share(&view->lease, view->store, view->prefix);
     /* Only who looks again with the lease in hand knows that gc was not before. */
     if (!code)
         code = still_live(view);
@@ -104,6 +99,38 @@ int weir_view_open(struct weir_view **out, struct weir_ledger *ledger, const cha
     else
         *out = view;
     return code;
+}
+
+static struct weir_view *view_new(struct weir_ledger *ledger)
+{
+    struct weir_view *view = weir_alloc(sizeof *view);
+    if (view) {
+        view->ledger = ledger;
+        view->store = weir_ledger_store(ledger);
+    }
+    return view;
+}
+
+int weir_view_open(struct weir_view **out, struct weir_ledger *ledger, const char *name)
+{
+    struct weir_view *view = view_new(ledger);
+    if (!view)
+        return weir_fail_memory();
+    int code = find(view, name);
+    if (!code)
+        return open_entry(out, view);
+    weir_view_close(view);
+    return code;
+}
+
+int weir_view_open_save(struct weir_view **out, struct weir_ledger *ledger,
+                        const struct weir_save *save)
+{
+    struct weir_view *view = view_new(ledger);
+    if (!view)
+        return weir_fail_memory();
+    view->entry.save = *save;
+    return open_entry(out, view);
 }
 
 void weir_view_close(struct weir_view *view)

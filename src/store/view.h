@@ -15,6 +15,9 @@ struct weir_view;
 /* The newest live save of that name; name NULL: the newest of all. -ENOENT if there is none.
  * Borrows ledger. */
 int weir_view_open(struct weir_view **out, struct weir_ledger *ledger, const char *name);
+/* Just that save; -ESTALE if it is not live. */
+int weir_view_open_save(struct weir_view **out, struct weir_ledger *ledger,
+                        const struct weir_save *save);
 void weir_view_close(struct weir_view *view);
 /* Borrowed. */
 const struct weir_ledger_entry *weir_view_entry(const struct weir_view *view);

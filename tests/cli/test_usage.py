@@ -69,13 +69,13 @@ def test_help(weir):
     assert overview == weir("--help").out == weir("-h").out
     doc = weir.json("help")
     names = [c["name"] for c in doc["commands"]]
-    assert sorted(names) == ["cat", "gc", "get", "help", "init", "ls", "put", "rm", "stat",
-                             "verify", "version"]
+    assert sorted(names) == ["cat", "gc", "get", "help", "init", "log ls", "log show",
+                             "log verify", "ls", "put", "rm", "stat", "verify", "version"]
     for command in doc["commands"]:
         assert f"  {command['name']} " in overview and command["summary"] in overview
-        text = weir("help", command["name"]).out
-        name = command["name"]
-        for way in [name, "--help"], ["--help", name], [name, "-h"]:
+        words = command["name"].split()
+        text = weir("help", *words).out
+        for way in [*words, "--help"], ["--help", *words], [*words, "-h"]:
             assert weir(*way).out == text
         assert text.startswith("usage: weir " + command["name"])
         assert "\nExample" in text and "\nWith --json" in text

@@ -67,17 +67,17 @@ def kill_writer(weir, key):
 def test_gc(weir):
     weir.put("a")
     before = weir.keys()
-    assert weir("gc").out == "removed 0 abandoned objects (0 B) and 0 temporary files\n"
+    assert weir("gc").out == "removed 0 objects (0 B) and 0 temporary files\n"
     kill_writer(weir, "b")
     assert weir.keys() == before
     assert weir("verify").out == "1 object verified (6 B)\n"
     young = weir("gc").lines
     assert young[1].startswith("left 1 younger than the grace of 1 d")
     assert weir("gc", "--now", "--dry-run").out == (
-        "would remove 0 abandoned objects (0 B) and 1 temporary file\n")
+        "would remove 0 objects (0 B) and 1 temporary file\n")
     assert len(weir.debris()[0]) == 1
     doc = weir.json("gc", "--now")
-    assert doc == {"dry_run": False, "objects": 0, "size_bytes": 0, "temporaries": 1,
+    assert doc == {"dry_run": False, "saves": 0, "objects": 0, "size_bytes": 0, "temporaries": 1,
                    "voids_placed": 0, "voids_removed": 0, "links_restored": 0, "young": 0}
     assert weir.debris() == ([], 0) and weir.keys() == before
     assert weir("gc", "-q", "--now").out == ""
@@ -88,7 +88,7 @@ def test_unsealed_data_is_collected(weir):
     (weir.store / ".weir/seal/a~").unlink()  # as after a crash before the seal
     os.unlink(weir.store / "a")
     assert weir.keys() == []
-    assert weir("gc", "--now").out.startswith("removed 1 abandoned object (1.0 MiB) and 0 ")
+    assert weir("gc", "--now").out.startswith("removed 1 object (1.0 MiB) and 0 ")
     assert not [p for p in (weir.store / ".weir/data").rglob("*") if p.is_file()]
 
 

@@ -1,0 +1,111 @@
+/* cmd_log_ls.c - weir log ls: the logs of a store, and where each stands. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/format.h"
+#include "store/ledger.h"
+#include "util/err.h"
+
+/* The names, to be sorted. */
+struct names {
+    char **name;
+    size_t count;
+};
+
+static int add_name(void *arg, const char *name)
+{
+    struct names *names = arg;
+    char **more = realloc(names->name, (names->count + 1) * sizeof *more);
+    if (!more)
+        return weir_fail_memory();
+    names->name = more;
+    more[names->count] = strdup(name);
+    return more[names->count++] ? 0 : weir_fail_memory();
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static json_t *to_json(const char *name, const struct weir_ledger_state *state, size_t live)
+{
+    char when[FORMAT_TIME_BYTES];
+    const struct weir_ledger_entry *newest = weir_ledger_find(state, NULL);
+    json_t *object = json_pack("{s:o, s:I, s:I, s:I, s:I, s:s}", "name", cli_text_json(name),
+                               "records", (json_int_t)state->record.number, "attempt",
+                               (json_int_t)state->attempt, "live", (json_int_t)live, "retired",
+                               (json_int_t)(state->count - live), "time",
+                               format_time_json(when, state->record.time_ns));
+    if (newest)
+        json_object_set_new(object, "newest", cli_text_json(newest->save.name));
+    return object;
+}
+
+static int show(struct cli *cli, const char *name)
+{
+    struct weir_ledger *ledger;
+    struct weir_ledger_state state;
+    char when[FORMAT_TIME_BYTES];
+    size_t live = 0;
+    int code = weir_ledger_open(&ledger, cli->store, name);
+    if (code)
+        return code;
+    code = weir_ledger_read(ledger, &state);
+    weir_ledger_close(ledger);
+    if (code)
+        return code;
+    for (size_t i = 0; i < state.count; i++)
+        live += !state.entries[i].retired_ns;
+    const struct weir_ledger_entry *newest = weir_ledger_find(&state, NULL);
+    if (cli->json)
+        json_array_append_new(cli->doc, to_json(name, &state, live));
+    else
+        printf("%8" PRIu64 "  %5zu  %-19s  %-12s  %s\n", state.record.number, live,
+               format_time(when, state.record.time_ns), newest ? newest->save.name : "-", name);
+    weir_state_free(&state);
+    return 0;
+}
+
+static int run(struct cli *cli)
+{
+    struct names names = {0};
+    int shown = 0, code = cli_store_open(cli, CLI_READ, 0, NULL);
+    if (!code)
+        code = weir_ledger_each(cli->store, add_name, &names);
+    if (!code && cli->json)
+        cli->doc = json_array();
+    if (!code && names.count && !cli->json && !cli->quiet)
+        printf("%8s  %5s  %-19s  %-12s  %s\n", "records", "saves", "changed", "newest", "log");
+    if (names.count)
+        qsort(names.name, names.count, sizeof *names.name, by_name);
+    for (size_t i = 0; !code && i < names.count; i++) {
+        if (show(cli, names.name[i])) { /* a damaged log does not hide the others */
+            cli_error(cli, weir_error_text());
+            shown = CLI_FAILED;
+        }
+    }
+    for (size_t i = 0; i < names.count; i++)
+        free(names.name[i]);
+    free(names.name);
+    return code ? code : shown;
+}
+
+const struct command cmd_log_ls = {
+    .name = "log ls",
+    .operands = "",
+    .operands_min = 0,
+    .operands_max = 0,
+    .summary = "List the logs, in which group commits are recorded",
+    .about =
+        "A log makes things visible that consist of many objects, such as a checkpoint: all of it "
+        "at once, or none. For each log there are the number of its records, the saves that are "
+        "live, when it changed last, and the newest save.",
+    .example = "weir log ls\n"
+               "weir log ls --json | jq -r '.[].name'",
+    .json = "an array: for each log name, records, attempt, live, retired, time, newest",
+    .run = run,
+};
