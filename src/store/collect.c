@@ -216,6 +216,14 @@ static int collect_retired(struct sweep *s)
     return !code && any && !s->gc->dry ? weir_ledger_forget(s->ledger, is_deleted, s) : code;
 }
 
+/* What was committed between the first look and the floor is an entry, and stays. */
+static int read_again(struct sweep *s)
+{
+    weir_state_free(&s->state);
+    s->settled = false;
+    return weir_ledger_read(s->ledger, &s->state);
+}
+
 /* Of the current attempt, those that were left alone, but none that was begun after one that is
  * still being written. */
 static int give_up(struct sweep *s)
@@ -235,10 +243,12 @@ static int give_up(struct sweep *s)
     }
     if (!floor)
         return 0;
-    int code = s->gc->dry ? 0 : weir_ledger_give_up(s->ledger, s->state.attempt, floor);
-    if (!code)
+    if (s->gc->dry) {
         s->state.floor = floor;
-    return code;
+        return 0;
+    }
+    int code = weir_ledger_give_up(s->ledger, s->state.attempt, floor);
+    return code ? code : read_again(s);
 }
 
 static int collect_abandoned(struct sweep *s)
