@@ -263,23 +263,6 @@ static int complete(const struct weir_set *set, uint32_t level, uint64_t index)
     return code;
 }
 
-int weir_set_finish(struct weir_set *set)
-{
-    struct held root = {0};
-    int code = weir_store_check_writable(set->store);
-    if (!code)
-        code = complete(set, set->root_level, 0);
-    if (!code)
-        code = set_load(&root, set, set->root_level, 0);
-    /* Whoever put it may not have lived to make it durable; what a commit names must be. */
-    if (!code && (code = node_put(set, &root)) == 1)
-        code = 0;
-    if (!code)
-        code = commit(set, &root);
-    held_free(&root);
-    return code;
-}
-
 /* What the log says of the save: 0: committed, -EAGAIN: not yet, -ESTALE: it never will be. */
 static int look(struct weir_set *set)
 {
@@ -295,6 +278,25 @@ static int look(struct weir_set *set)
     else
         code = weir_fail(EAGAIN, "'%s' is not complete yet", set->prefix);
     weir_state_free(&state);
+    return code;
+}
+
+int weir_set_finish(struct weir_set *set)
+{
+    struct held root = {0};
+    int code = weir_store_check_writable(set->store);
+    if (!code)
+        code = complete(set, set->root_level, 0);
+    if (!code)
+        code = set_load(&root, set, set->root_level, 0);
+    /* Whoever put it may not have lived to make it durable; what a commit names must be. */
+    if (!code && (code = node_put(set, &root)) == 1)
+        code = 0;
+    if (!code)
+        code = commit(set, &root);
+    else if (code == -ENOENT)
+        code = look(set); /* gc takes it away, and the log says why */
+    held_free(&root);
     return code;
 }
 
