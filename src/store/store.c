@@ -16,6 +16,7 @@ enum {
     ENGINE_DEPTH_FACTOR = 4, /* streams that can be at full depth at once */
     GRACE_S_DEFAULT = 86400,
     POOL_BYTES_DEFAULT = 64 << 20,
+    PUT_TRIES_MAX = 8, /* each one takes a sleep of half the grace to fail */
 };
 
 _Static_assert(WEIR_BLOCK_BYTES_MAX == WEIR_BUFFER_BYTES, "a buffer holds whole blocks");
@@ -286,14 +287,20 @@ int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **
 int weir_record_put(weir_store *store, const char *name, const void *buf, size_t size,
                     uint64_t until_ns, enum weir_doubt *doubt)
 {
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = name;
-    req.buf = (void *)buf;
-    req.len = size;
-    req.off = until_ns;
-    int code = weir_tier_call(store->tier, &req);
-    *doubt = req.doubt;
+    int code = -ESTALE;
+    /* Without an instant, stale is only a temporary file that gc swept away under a sleeper. */
+    for (int tries = 0; code == -ESTALE && tries < (until_ns ? 1 : PUT_TRIES_MAX); tries++) {
+        struct weir_req req;
+        weir_req_init(&req, WEIR_OP_PUT);
+        req.name = name;
+        req.buf = (void *)buf;
+        req.len = size;
+        req.off = until_ns;
+        code = weir_tier_call(store->tier, &req);
+        *doubt = req.doubt;
+    }
+    if (code == -ESTALE && !until_ns)
+        code = weir_fail(EBUSY, "'%s' was swept away again and again while it was written", name);
     return code;
 }
 

@@ -50,7 +50,8 @@ int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *
 /* *buf is the caller's; time_ns may be NULL. */
 int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
                      int64_t *time_ns);
-/* Put if absent; until_ns: not after that instant of the boot-time clock, 0: whenever. */
+/* Put if absent; until_ns: not after that instant of the boot-time clock, else -ESTALE; 0:
+ * whenever. */
 int weir_record_put(weir_store *store, const char *name, const void *buf, size_t size,
                     uint64_t until_ns, enum weir_doubt *doubt);
 
