@@ -134,12 +134,17 @@ static int delete_node(struct weir_gc *gc, const char *dir, const char *name)
 {
     char full[2 * WEIR_NAME_BYTES_MAX];
     struct weir_req req;
-    if (gc->dry || name[strlen(name) - 1] == '/')
+    if (name[strlen(name) - 1] == '/')
         return 0;
+    if (gc->dry) {
+        gc->nodes++;
+        return 0;
+    }
     snprintf(full, sizeof full, "%s%s", dir, name);
     weir_req_init(&req, WEIR_OP_REMOVE);
     req.name = full;
     int code = weir_tier_call(gc->store->tier, &req);
+    gc->nodes += !code;
     return code == -ENOENT ? 0 : code;
 }
 
@@ -163,6 +168,7 @@ static int delete_save(struct sweep *s, const struct weir_save *save)
 {
     char prefix[WEIR_KEY_BYTES_MAX + 1], dir[WEIR_NAME_BYTES_MAX + 8];
     struct weir_handle *lease = NULL;
+    uint64_t before = s->gc->nodes + s->gc->result.objects;
     weir_ledger_prefix(s->ledger, save, prefix);
     int code = s->gc->dry ? 0 : settle(s);
     if (!code && !s->gc->dry)
@@ -174,8 +180,10 @@ static int delete_save(struct sweep *s, const struct weir_save *save)
     snprintf(dir, sizeof dir, "%s%s~/", WEIR_DIR_SET, prefix);
     if (!code)
         code = delete_below(s->gc, dir, delete_node);
-    weir_handle_close(lease);
     if (!code)
+        code = weir_gc_drop_directory(s->gc, dir, "");
+    weir_handle_close(lease);
+    if (!code && s->gc->nodes + s->gc->result.objects > before)
         s->gc->result.saves++;
     return code;
 }
@@ -299,8 +307,10 @@ static int drop_leases(struct weir_gc *gc)
     while ((code = weir_walk_next(walk, &name)) == 1) {
         char key[WEIR_NAME_BYTES_MAX];
         struct weir_handle *lease;
-        if (strlen(name) < sizeof key && weir_key_of_name(key, name) &&
-            weir_lease_take(&lease, gc->store, key) == 0)
+        if (name[strlen(name) - 1] == '/')
+            weir_gc_drop_directory(gc, WEIR_DIR_LEASE, name);
+        else if (strlen(name) < sizeof key && weir_key_of_name(key, name) &&
+                 weir_lease_take(&lease, gc->store, key) == 0)
             weir_handle_close(lease);
     }
     weir_walk_close(walk);

@@ -207,8 +207,7 @@ static int collect_learned(struct weir_gc *gc, const char *rest)
     return code == -ENOENT ? 0 : code;
 }
 
-/* Crashed writers leave directories, too. A writer whose directory goes makes it again. */
-static int drop_directory(struct weir_gc *gc, const char *dir, const char *rest)
+int weir_gc_drop_directory(struct weir_gc *gc, const char *dir, const char *rest)
 {
     char name[WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -232,7 +231,7 @@ static int each(struct weir_gc *gc, const char *dir, int (*fn)(struct weir_gc *,
         return code;
     while ((code = weir_walk_next(walk, &name)) == 1) {
         bool is_dir = name[strlen(name) - 1] == '/';
-        code = is_dir ? drop_directory(gc, dir, name) : fn(gc, name);
+        code = is_dir ? weir_gc_drop_directory(gc, dir, name) : fn(gc, name);
         if (code)
             break;
     }

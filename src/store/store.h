@@ -92,9 +92,13 @@ struct weir_gc {
     bool dry;
     int64_t now_ns; /* the tier's */
     uint64_t grace_ns, void_life_ns;
+    uint64_t nodes; /* of sets, that went */
     weir_gc_result result;
 };
 bool weir_gc_is_old(const struct weir_gc *gc, int64_t time_ns, uint64_t age_ns);
+/* Crashed writers leave directories, too: dir/rest goes if it is empty and was left alone for the
+ * grace; always 0. A writer whose directory goes makes it again. */
+int weir_gc_drop_directory(struct weir_gc *gc, const char *dir, const char *rest);
 /* The saves of every ledger that are retired, or that nobody will ever commit (collect.c). */
 int weir_gc_saves(struct weir_gc *gc);
 
