@@ -22,7 +22,7 @@ enum {
     WORLD_ROUNDS_MAX = 100, /* then another store */
     ROUND_US_MAX = 250000,
     ACTIONS_MAX = 4,
-    SLEEPERS_MAX = 6,
+    SLEEPERS_MAX = 16,
     LONG_SLEEP_EVERY = 20, /* rounds in which somebody sleeps longer than the grace */
 };
 
@@ -107,14 +107,17 @@ static void start(unsigned role)
 
 /* ---- rounds ---- */
 
-/* A new incarnation: the ranks of the one before are dead, or asleep. */
+/* A new incarnation: the ranks of the one before are dead or asleep, some or all of them: only all
+ * together can complete what they are about. */
 static void begin_incarnation(struct dice *dice)
 {
+    unsigned asleep_one_in = dice_one_in(dice, 3) ? 1 : 6;
     for (unsigned i = 0; i < RANKS; i++) {
         unsigned bed = 0;
         while (bed < SLEEPERS_MAX && sleepers[bed].pid)
             bed++;
-        if (slots[i].pid && bed < SLEEPERS_MAX && (slots[i].stopped || dice_one_in(dice, 6))) {
+        if (slots[i].pid && bed < SLEEPERS_MAX &&
+            (slots[i].stopped || dice_one_in(dice, asleep_one_in))) {
             stop(&slots[i]);
             sleepers[bed] = slots[i];
             slots[i] = (struct slot){0};
@@ -147,7 +150,6 @@ static void start_missing(struct dice *dice)
 static void act(struct dice *dice)
 {
     struct slot *slot = &slots[dice_below(dice, ROLES)];
-    struct slot *bed = &sleepers[dice_below(dice, SLEEPERS_MAX)];
     switch (dice_below(dice, 8)) {
     case 0:
     case 1:
@@ -166,7 +168,8 @@ static void act(struct dice *dice)
         wake(slot);
         break;
     default:
-        wake(bed);
+        for (unsigned i = 0; i < SLEEPERS_MAX; i++)
+            wake(&sleepers[i]);
     }
 }
 
