@@ -59,25 +59,50 @@ static bool is_open(const struct sweep *s, const struct weir_save *save)
            !weir_ledger_find_save(&s->state, save);
 }
 
+/* Is the name that of a node, or of a sealed object that says it is part of a save? 1 and its time,
+ * 0, or -errno. A damaged seal is not gc's to judge. */
+static int is_part(struct sweep *s, const char *dir, const char *name, int64_t *time_ns)
+{
+    char full[2 * WEIR_NAME_BYTES_MAX], key[WEIR_NAME_BYTES_MAX];
+    struct weir_blob_stat stat;
+    struct weir_sealed sealed;
+    if (name[strlen(name) - 1] == '/')
+        return 0;
+    if (!strcmp(dir, WEIR_DIR_SET)) {
+        snprintf(full, sizeof full, "%s%s/%s", dir, weir_ledger_name(s->ledger), name);
+        int code = weir_store_stat(s->gc->store, full, &stat);
+        if (!code)
+            *time_ns = stat.time_ns;
+        return code ? code : 1;
+    }
+    snprintf(full, sizeof full, "%s/%s", weir_ledger_name(s->ledger), name);
+    if (strlen(full) >= sizeof key || !weir_key_of_name(key, full))
+        return 0;
+    int code = weir_sealed_load(&sealed, s->gc->store, key);
+    if (code)
+        return code == -EBADMSG || code == -EPROTO ? 0 : code;
+    code = sealed.seal.kind == WEIR_SEAL_OBJECT && sealed.seal.flags & WEIR_SEAL_OF_SAVE;
+    *time_ns = sealed.time_ns;
+    weir_sealed_free(&sealed);
+    return code;
+}
+
 /* One name below dir/<ledger>/: "<save>/…" or "<save>~/…". */
 static int take_note(struct sweep *s, const char *dir, const char *name)
 {
     size_t size = strcspn(name, "/");
     struct weir_save save;
-    struct weir_blob_stat stat;
-    char full[2 * WEIR_NAME_BYTES_MAX];
+    int64_t time_ns = 0;
     if (!name[size] || !weir_save_of_text(&save, name, size - (name[size - 1] == '~')))
         return 0;
+    int code = is_part(s, dir, name, &time_ns);
+    if (code != 1)
+        return code == -ENOENT ? 0 : code;
     struct found *found = find(s, &save);
     if (!found)
         return weir_fail_memory();
-    if (found->young || !is_open(s, &save) || name[strlen(name) - 1] == '/')
-        return 0;
-    snprintf(full, sizeof full, "%s%s/%s", dir, weir_ledger_name(s->ledger), name);
-    int code = weir_store_stat(s->gc->store, full, &stat);
-    if (!code)
-        found->young = !weir_gc_is_old(s->gc, stat.time_ns, s->gc->grace_ns);
-    return code == -ENOENT ? 0 : code;
+    found->young |= is_open(s, &save) && !weir_gc_is_old(s->gc, time_ns, s->gc->grace_ns);
+    return 0;
 }
 
 static int look_in(struct sweep *s, const char *dir)
@@ -119,7 +144,7 @@ static int delete_object(struct weir_gc *gc, const char *dir, const char *name)
     int code = weir_sealed_load(&sealed, gc->store, key);
     if (code)
         return code == -ENOENT ? 0 : code;
-    bool is_object = sealed.seal.kind == WEIR_SEAL_OBJECT;
+    bool is_object = sealed.seal.kind == WEIR_SEAL_OBJECT && sealed.seal.flags & WEIR_SEAL_OF_SAVE;
     uint64_t size = sealed.seal.size;
     weir_sealed_free(&sealed);
     code = is_object && !gc->dry ? weir_remove(gc->store, key) : 0;

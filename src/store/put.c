@@ -443,6 +443,7 @@ static int make_seal(weir_put *put, uint8_t **record, size_t *size)
 {
     struct weir_seal seal = {
         .kind = WEIR_SEAL_OBJECT,
+        .flags = put->flags & WEIR_PUT_OF_SAVE ? WEIR_SEAL_OF_SAVE : 0,
         .algorithm = WEIR_ALGORITHM_XXH3_128,
         .block_bytes = put->block_bytes,
         .size = put->offset,

@@ -44,6 +44,10 @@ void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
 /* The same of what was just committed. */
 void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
 
+/* A flag of weir_put_options that only this library's own writers use: the object is part of a save
+ * (set.h). What else stands below the name of a log is not gc's to delete. */
+#define WEIR_PUT_OF_SAVE 0x80000000u
+
 /* ---- records and names of the tier ---- */
 
 int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat);

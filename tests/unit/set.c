@@ -23,10 +23,13 @@ static int put_part(const struct weir_save *save, uint32_t part, bool *committed
     char prefix[WEIR_KEY_BYTES_MAX + 1], key[2 * WEIR_KEY_BYTES_MAX];
     struct weir_set *set;
     weir_put *put;
+    weir_put_options opts;
+    weir_put_options_init(&opts);
+    opts.flags = WEIR_PUT_OF_SAVE;
     weir_ledger_prefix(ledger, save, prefix);
     snprintf(ref.name, sizeof ref.name, "rank-%u", part);
     snprintf(key, sizeof key, "%s/%s", prefix, ref.name);
-    OK(weir_put_open(&put, store, key, NULL));
+    OK(weir_put_open(&put, store, key, &opts));
     OK(weir_put_write(put, ref.name, strlen(ref.name)));
     OK(weir_put_commit(put, NULL));
     weir_put_digest(put, ref.digest);
@@ -136,6 +139,16 @@ static void retired_is_deleted(void)
     check_view("kept", 3);
 }
 
+/* "llama-1.1" looks like a save of an old attempt. */
+static void others_are_left_alone(void)
+{
+    weir_gc_result result;
+    OK(put_try(store, "ckpt/run/llama-1.1/weights", 1000, 1, 4096));
+    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_verify(store, "ckpt/run/llama-1.1/weights", NULL, NULL));
+    check_view("kept", 3);
+}
+
 int main(void)
 {
     uint64_t records;
@@ -146,6 +159,7 @@ int main(void)
     RUN(every_size);
     RUN(zombies_are_refused);
     RUN(retired_is_deleted);
+    RUN(others_are_left_alone);
     OK(weir_log_verify(weir_ledger_log(ledger), &records));
     CHECK(records > 15);
     weir_ledger_close(ledger);
