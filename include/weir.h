@@ -109,17 +109,9 @@ WEIR_API int weir_store_stats(weir_store *store, weir_stat_row *rows, size_t max
 
 /* ---- writing ---- */
 
-enum {
-    /* The caller guarantees that nobody ever reuses this key: the bytes are stored under the key
-     * itself, where tools without Weir find them on every tier. Between the moment they are whole
-     * and the seal they look like a foreign object, and stay one if the writer dies just then;
-     * whoever hands such keys out must make something else (a log) say which of them count. */
-    WEIR_PUT_OWN_NAME = 1
-};
-
 typedef struct weir_put_options {
     size_t struct_size;
-    uint32_t flags;
+    uint32_t flags;        /* none yet: 0 */
     uint32_t block_bytes;  /* a power of two; 0: 1 MiB */
     uint64_t size_bytes;   /* if known, for preallocation; 0: unknown */
     const void *meta;      /* user metadata, kept in the seal */

@@ -26,7 +26,7 @@ struct weir_put {
     char *key;
     char data_name[WEIR_NAME_BYTES_MAX];
     uint8_t nonce[WEIR_NONCE_BYTES];
-    uint32_t flags, block_bytes;
+    uint32_t block_bytes;
     uint64_t size_hint;
     void *meta;
     size_t meta_size;
@@ -61,6 +61,9 @@ static int put_options_read(weir_put_options *out, const weir_put_options *given
         size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
         memcpy(out, given, size);
     }
+    if (out->flags)
+        return weir_fail(EINVAL, "weir_put_options: there are no flags yet, but 0x%x is set",
+                         out->flags);
     if (!out->block_bytes)
         out->block_bytes = WEIR_BLOCK_BYTES_MAX;
     if (out->block_bytes < WEIR_BLOCK_BYTES_MIN || out->block_bytes > WEIR_BLOCK_BYTES_MAX ||
@@ -129,10 +132,7 @@ static int put_allocate(weir_put *put, const char *key, const weir_put_options *
     int code = weir_sys->random(put->nonce, sizeof put->nonce);
     if (code)
         return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
-    if (put->flags & WEIR_PUT_OWN_NAME)
-        strcpy(put->data_name, key);
-    else
-        weir_key_data_name(put->data_name, key, put->nonce);
+    weir_key_data_name(put->data_name, key, put->nonce);
     return 0;
 }
 
@@ -203,13 +203,12 @@ int weir_put_open(weir_put **out, weir_store *store, const char *key, const weir
         return weir_fail_memory();
     put->store = store;
     put->pool = weir_io_pool(store->io);
-    put->flags = given.flags;
     put->block_bytes = given.block_bytes;
     put->size_hint = given.size_bytes;
     put->started_ns = weir_sys->now_ns(WEIR_CLOCK_BOOT);
     weir_queue_init(&put->done);
     code = put_allocate(put, key, &given);
-    if (!code && !(put->flags & WEIR_PUT_OWN_NAME))
+    if (!code)
         code = plain_free(put); /* looked at again before the seal: better early than late */
     if (!code)
         code = weir_pool_reserve(put->pool);
@@ -404,18 +403,15 @@ int weir_put_write(weir_put *put, const void *data, size_t size)
 
 /* ---- the commit ---- */
 
-/* Removes what was written, and nothing else that may stand under that name. Only under the key
- * itself could it still be seen, as somebody's plain file: there it must go for good. */
-static int remove_data(weir_put *put)
+/* Removes what was written, and nothing else that may stand under that name. What stays is
+ * unsealed: gc takes it. */
+static void remove_data(weir_put *put)
 {
     struct weir_req req;
-    bool own = put->flags & WEIR_PUT_OWN_NAME;
     weir_req_init(&req, WEIR_OP_REMOVE);
     req.name = put->data_name;
     req.handle = put->sink;
-    req.sync = own;
-    int code = weir_tier_call(put->store->tier, &req);
-    return own && code != -ENOENT && code != -ESTALE ? code : 0;
+    weir_tier_call(put->store->tier, &req);
 }
 
 static int finish_data(weir_put *put)
@@ -550,15 +546,14 @@ static int seal_it(weir_put *put)
     char name[WEIR_NAME_BYTES_MAX];
     uint8_t *record;
     size_t size;
-    bool own = put->flags & WEIR_PUT_OWN_NAME;
-    int code = own ? 0 : plain_free(put);
+    int code = plain_free(put);
     if (!code)
         code = make_seal(put, &record, &size);
     if (code)
         return code;
     weir_key_name(name, WEIR_DIR_SEAL, put->key);
     code = put_seal(put, name, record, size);
-    if (!code && !own)
+    if (!code)
         make_alias(put, name, record, size);
     free(record);
     return code;
@@ -578,11 +573,8 @@ int weir_put_commit(weir_put *put, weir_put_result *result)
          * stays: gc will know. */
         put->code = 0;
         put_failed(put, code);
-        if (put->has_data && code != -WEIR_EUNKNOWN && remove_data(put)) {
-            weir_fail_text(0, put->text);
-            put->code = 0;
-            put_failed(put, unknown(put));
-        }
+        if (put->has_data && code != -WEIR_EUNKNOWN)
+            remove_data(put);
         put->has_data = false;
         return put_failed(put, code);
     }

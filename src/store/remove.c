@@ -37,34 +37,24 @@ static int remove_seal(weir_store *store, const char *key, const struct weir_sea
 static int remove_sealed(weir_store *store, const char *key, const struct weir_sealed *found)
 {
     char data_name[WEIR_NAME_BYTES_MAX];
-    struct weir_handle *blob = NULL;
+    struct weir_handle *blob;
     struct weir_req req;
-    int code = 0;
     snprintf(data_name, sizeof data_name, "%.*s", (int)found->seal.data_name_size,
              found->seal.data_name);
-    bool own = !strcmp(data_name, key); /* then it has no other name */
-    if (!own) {
-        weir_req_init(&req, WEIR_OP_OPEN);
-        req.name = data_name;
-        code = weir_tier_call(store->tier, &req);
-        blob = code ? NULL : req.handle;
-        if (code && code != -ENOENT) /* missing data is no reason to keep a seal */
-            return code;
-    }
+    weir_req_init(&req, WEIR_OP_OPEN);
+    req.name = data_name;
+    int code = weir_tier_call(store->tier, &req);
+    if (code && code != -ENOENT) /* missing data is no reason to keep a seal */
+        return code;
+    blob = code ? NULL : req.handle;
     code = remove_seal(store, key, found, blob);
     weir_handle_close(blob);
     if (code)
         return code;
-    /* What stays is unsealed: gc takes it. But under the key itself it would look like somebody
-     * else's file. */
-    weir_req_init(&req, WEIR_OP_REMOVE);
+    weir_req_init(&req, WEIR_OP_REMOVE); /* what stays is unsealed: gc takes it */
     req.name = data_name;
-    req.sync = own;
-    code = weir_tier_call(store->tier, &req);
-    if (!own || !code || code == -ENOENT)
-        return 0;
-    weir_fail_in(code, "'%s' was removed, but its file may have stayed", key);
-    return -WEIR_EUNKNOWN;
+    weir_tier_call(store->tier, &req);
+    return 0;
 }
 
 /* Why there is nothing to remove; -EAGAIN: there may be now. */

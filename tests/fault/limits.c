@@ -145,7 +145,7 @@ static int check_main(void *arg)
     OK(content_expect(store, "old/large", old_large));
     history_keys(&t->history, check_key, store);
     OK(weir_gc(store, WEIR_GC_NOW, NULL));
-    CHECK_EQ(disk_debris(store, t->root, NULL), 0);
+    CHECK_EQ(disk_debris(store, t->root), 0);
     weir_store_close(store);
     return 0;
 }

@@ -119,7 +119,7 @@ static int winner_check(void *arg)
         OK(content_expect(store, key, t->winner[round]));
     }
     OK(weir_gc(store, WEIR_GC_NOW, NULL));
-    CHECK_EQ(disk_debris(store, t->root, NULL), 0);
+    CHECK_EQ(disk_debris(store, t->root), 0);
     CHECK_EQ(disk_plain_missing(store, t->root), 0);
     weir_store_close(store);
     return 0;
@@ -233,7 +233,7 @@ static int mix_check(void *arg)
     history_keys(&t->history, check_key, store);
     CHECK(history_reads_allowed(&t->history));
     OK(weir_gc(store, WEIR_GC_NOW, NULL));
-    CHECK_EQ(disk_debris(store, t->root, NULL), 0);
+    CHECK_EQ(disk_debris(store, t->root), 0);
     CHECK_EQ(disk_plain_missing(store, t->root), 0);
     for (unsigned i = 0; i < KEYS; i++) {
         int code = weir_remove(store, keys[i]);

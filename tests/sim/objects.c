@@ -140,7 +140,6 @@ int sim_put(weir_store *store, const char *key, const struct sim_put *how)
     weir_put *put;
     weir_put_options_init(&opts);
     opts.block_bytes = how->block_bytes;
-    opts.flags = how->flags;
     opts.size_bytes = how->known ? size : 0;
     opts.meta = "m";
     opts.meta_bytes = 1;

@@ -30,7 +30,7 @@ int sim_store_open(weir_store **out, uint64_t create_grace_s);
 
 struct sim_put {
     uint64_t value;
-    uint32_t block_bytes, flags;
+    uint32_t block_bytes;
     bool known;    /* the size is announced */
     bool in_place; /* filled where it will be written from, instead of copied */
     size_t piece;  /* bytes in each write; 0: all at once */

@@ -26,13 +26,11 @@ static const char *const keys[KEYS] = {"a",   "a/b", "a/c",   "d/e/f", "d/e/g",
                                        "d/e", "k",   "x/y/z", "x/y",   "k/l"};
 
 /* A put that may fail: the power may be gone. */
-static void put(struct sim_model *model, weir_store *store, const char *key, size_t size,
-                uint32_t flags)
+static void put(struct sim_model *model, weir_store *store, const char *key, size_t size)
 {
     struct sim_put how = {
         .value = sim_value_new(size),
         .block_bytes = 4096,
-        .flags = flags,
         .known = size & 1,
         .in_place = size & 2,
     };
@@ -43,8 +41,7 @@ static void put(struct sim_model *model, weir_store *store, const char *key, siz
 static void drop(struct sim_model *model, weir_store *store, const char *key)
 {
     int code = sim_model_remove(model, store, key);
-    CHECK(!code || code == -ENOENT || (code == -EPERM && sim_model_fact(model, key)->own) ||
-          sim.off);
+    CHECK(!code || code == -ENOENT || sim.off);
 }
 
 static void collect(weir_store *store, uint32_t flags)
@@ -67,7 +64,7 @@ static void after_reboot(struct sim_model *model, bool go_on)
         const struct sim_fact *fact = &model->facts[i];
         if (fact->may[0] != SIM_ABSENT)
             continue;
-        put(model, store, fact->key, 64, 0);
+        put(model, store, fact->key, 64);
         CHECK(fact->may[0] != SIM_ABSENT);
     }
     if (go_on)
@@ -85,22 +82,22 @@ static void story(struct sim_model *model)
     CHECK(!code || sim.off);
     if (code)
         return;
-    put(model, store, "a", 100, 0);
-    put(model, store, "a", 200, 0); /* exists */
-    put(model, store, "a/b", 3 * 4096 + 100, 0);
-    put(model, store, "d/e/f", 1000, 0);
-    put(model, store, "own/x", 5000, WEIR_PUT_OWN_NAME);
+    put(model, store, "a", 100);
+    put(model, store, "a", 200); /* exists */
+    put(model, store, "a/b", 3 * 4096 + 100);
+    put(model, store, "d/e/f", 1000);
+    put(model, store, "o/x", 5000);
     drop(model, store, "a");
-    put(model, store, "a", 300, 0);
+    put(model, store, "a", 300);
     collect(store, 0);
     drop(model, store, "d/e/f"); /* its directories go */
-    put(model, store, "d/e/f", 700, 0);
-    put(model, store, "d/e/g", 0, 0);
-    drop(model, store, "own/x");
+    put(model, store, "d/e/f", 700);
+    put(model, store, "d/e/g", 0);
+    drop(model, store, "o/x");
     sim_sleep(2 * GRACE_S * 1000000000ull);
     collect(store, 0);
     drop(model, store, "a/b");
-    put(model, store, "big", (1 << 20) + 5000, 0);
+    put(model, store, "big", (1 << 20) + 5000);
     drop(model, store, "d/e/g");
     collect(store, WEIR_GC_NOW);
     weir_store_close(store);
@@ -159,19 +156,19 @@ static size_t draw_size(struct sim_rng *rng)
 }
 
 static void random_step(struct sim_model *model, weir_store *store, struct sim_rng *rng,
-                        unsigned *own)
+                        unsigned *once)
 {
     char name[32];
     const char *key = keys[sim_rng_below(rng, KEYS)];
     uint64_t dice = sim_rng_below(rng, 100);
     if (dice < 50) {
-        put(model, store, key, draw_size(rng), 0);
+        put(model, store, key, draw_size(rng));
     } else if (dice < 58) {
-        snprintf(name, sizeof name, "own/%u", (*own)++); /* nobody ever reuses it */
-        put(model, store, name, draw_size(rng), WEIR_PUT_OWN_NAME);
+        snprintf(name, sizeof name, "once/%u", (*once)++); /* nobody ever reuses it */
+        put(model, store, name, draw_size(rng));
     } else if (dice < 85) {
-        if (*own && dice < 63) {
-            snprintf(name, sizeof name, "own/%llu", (unsigned long long)sim_rng_below(rng, *own));
+        if (*once && dice < 63) {
+            snprintf(name, sizeof name, "once/%llu", (unsigned long long)sim_rng_below(rng, *once));
             key = name;
         }
         drop(model, store, key);
@@ -181,7 +178,7 @@ static void random_step(struct sim_model *model, weir_store *store, struct sim_r
     }
 }
 
-static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *own)
+static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *once)
 {
     weir_store *store;
     int code = sim_store_open(&store, GRACE_S);
@@ -190,7 +187,7 @@ static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *
         return;
     uint64_t steps = 2 + sim_rng_below(rng, STEPS_MAX);
     for (uint64_t i = 0; i < steps && !sim.off; i++)
-        random_step(model, store, rng, own);
+        random_step(model, store, rng, once);
     if (!sim.off && sim_rng_percent(rng, 50)) {
         sim.cut_after = SIM_FOREVER; /* after the story */
         sim_model_check(model, store);
@@ -202,7 +199,7 @@ static void random_story(uint64_t seed)
 {
     static struct sim_model model;
     struct sim_rng rng = sim_rng_fork(seed, 9);
-    unsigned own = 0;
+    unsigned once = 0;
     model = (struct sim_model){0};
     sim_values_rewind(0);
     sim_start(seed, NULL);
@@ -217,7 +214,7 @@ static void random_story(uint64_t seed)
     for (int boot = 0; boot < BOOTS; boot++) {
         /* Past the end of most stories now and then: what then? Everything is acknowledged. */
         sim.cut_after = sim.calls + sim_rng_below(&rng, 500);
-        random_life(&model, &rng, &own);
+        random_life(&model, &rng, &once);
         sim_reboot(sim_rng_next(&rng));
         after_reboot(&model, boot == BOOTS - 1);
     }
