@@ -23,17 +23,6 @@ struct gc {
     weir_gc_result result;
 };
 
-static int stat_name(weir_store *store, const char *name, struct weir_blob_stat *stat)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = name;
-    int code = weir_tier_call(store->tier, &req);
-    if (!code)
-        *stat = req.stat;
-    return code;
-}
-
 static bool is_old(const struct gc *gc, int64_t time_ns, uint64_t age_ns)
 {
     return gc->now_ns >= time_ns && (uint64_t)(gc->now_ns - time_ns) >= age_ns;
@@ -65,24 +54,14 @@ static int sweep(struct gc *gc)
  * before it was made. */
 static void restore_alias(struct gc *gc, const char *key, const char *data_name)
 {
-    struct weir_blob_stat stat;
     struct weir_sealed found;
-    struct weir_req req;
-    char name[WEIR_NAME_BYTES_MAX];
-    if (gc->dry || stat_name(gc->store, key, &stat) != -ENOENT ||
+    if (gc->dry || weir_store_stat(gc->store, key, NULL) != -ENOENT ||
         weir_sealed_load(&found, gc->store, key))
         return;
-    weir_key_name(name, WEIR_DIR_SEAL, key);
-    weir_req_init(&req, WEIR_OP_ALIAS);
-    req.name = key;
-    req.name2 = data_name;
-    req.guard = name;
-    req.buf = found.record;
-    req.len = found.record_size;
     bool same = found.seal.kind == WEIR_SEAL_OBJECT &&
                 found.seal.data_name_size == strlen(data_name) &&
                 !memcmp(found.seal.data_name, data_name, found.seal.data_name_size);
-    if (same && weir_tier_call(gc->store->tier, &req) == 0)
+    if (same && !weir_store_alias(gc->store, key, data_name, found.record, found.record_size))
         gc->result.links_restored++;
     weir_sealed_free(&found);
 }
@@ -92,7 +71,6 @@ static int place_void(struct gc *gc, const char *key)
     struct weir_seal seal = {.kind = WEIR_SEAL_VOID,
                              .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
     char name[WEIR_NAME_BYTES_MAX];
-    struct weir_req req;
     uint8_t *record;
     size_t size;
     int code = weir_sys->random(seal.nonce, sizeof seal.nonce);
@@ -102,11 +80,7 @@ static int place_void(struct gc *gc, const char *key)
     if (code)
         return code;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = name;
-    req.buf = record;
-    req.len = size;
-    code = weir_tier_call(gc->store->tier, &req);
+    code = weir_record_put(gc->store, name, record, size, 0, NULL);
     free(record);
     if (!code)
         gc->result.voids_placed++;
@@ -155,7 +129,7 @@ static int collect_data(struct gc *gc, const char *rest)
         restore_alias(gc, key, name);
     if (code && code != -ENOENT)
         return code < 0 ? code : 0;
-    code = stat_name(gc->store, name, &stat);
+    code = weir_store_stat(gc->store, name, &stat);
     if (code)
         return code == -ENOENT ? 0 : code;
     if (!is_old(gc, stat.time_ns, gc->grace_ns)) {
@@ -163,13 +137,10 @@ static int collect_data(struct gc *gc, const char *rest)
         return 0;
     }
     if (!gc->dry) {
-        struct weir_req req;
         code = claim(gc, key, nonce);
         if (code) /* -ENOENT: a seal came and went meanwhile; the next gc tries again */
             return code < 0 && code != -ENOENT ? code : 0;
-        weir_req_init(&req, WEIR_OP_REMOVE);
-        req.name = name;
-        code = weir_tier_call(gc->store->tier, &req);
+        code = weir_store_drop(gc->store, name);
         if (code)
             return code == -ENOENT ? 0 : code;
     }
@@ -188,7 +159,7 @@ static int collect_void(struct gc *gc, const char *rest)
     if (!weir_key_of_name(key, rest))
         return 0;
     snprintf(name, sizeof name, "%s%s", WEIR_DIR_SEAL, rest);
-    int code = stat_name(gc->store, name, &stat);
+    int code = weir_store_stat(gc->store, name, &stat);
     if (code || stat.size != WEIR_SEAL_VOID_BYTES)
         return code == -ENOENT ? 0 : code;
     code = weir_sealed_load(&found, gc->store, key);
@@ -211,17 +182,13 @@ static int collect_void(struct gc *gc, const char *rest)
 static int collect_learned(struct gc *gc, const char *rest)
 {
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
-    struct weir_blob_stat stat;
     if (!weir_key_of_name(key, rest) || gc->dry)
         return 0;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    if (stat_name(gc->store, key, &stat) != -ENOENT && stat_name(gc->store, name, &stat))
+    if (weir_store_stat(gc->store, key, NULL) != -ENOENT && weir_store_stat(gc->store, name, NULL))
         return 0;
-    struct weir_req req;
     snprintf(name, sizeof name, "%s%s", WEIR_DIR_LEARN, rest);
-    weir_req_init(&req, WEIR_OP_REMOVE);
-    req.name = name;
-    int code = weir_tier_call(gc->store->tier, &req);
+    int code = weir_store_drop(gc->store, name);
     return code == -ENOENT ? 0 : code;
 }
 

@@ -165,10 +165,7 @@ static int whose_seal(weir_put *put)
 /* A file somebody else put there has the name already; a sealed object's plain name may, too. */
 static int plain_free(weir_put *put)
 {
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = put->key;
-    int code = weir_tier_call(put->store->tier, &req);
+    int code = weir_store_stat(put->store, put->key, NULL);
     for (int looks = 0; !code && looks < WEIR_LOOKS_MAX; looks++) {
         struct weir_handle *blob;
         struct weir_blob_stat stat;
@@ -471,27 +468,25 @@ static int too_old(weir_put *put)
 /* Puts the seal, and settles what a lost answer leaves open. -ENOENT: what stood there is gone. */
 static int put_seal_once(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = name;
-    req.buf = record;
-    req.len = size;
-    req.off = put->started_ns + put->store->grace_ns / 2;
-    int code = weir_tier_call(put->store->tier, &req);
+    char text[WEIR_TEXT_MAX];
+    enum weir_doubt doubt;
+    uint64_t until_ns = put->started_ns + put->store->grace_ns / 2;
+    int code = weir_record_put(put->store, name, record, size, until_ns, &doubt);
     if (!code)
         return 0;
-    if (req.doubt == WEIR_DOUBT_SYNC)
+    if (doubt == WEIR_DOUBT_SYNC)
         return unknown(put);
-    if (code == -ESTALE && req.doubt == WEIR_SURE)
+    if (code == -ESTALE && doubt == WEIR_SURE)
         return too_old(put);
-    if (code != -EEXIST && req.doubt == WEIR_SURE)
+    if (code != -EEXIST && doubt == WEIR_SURE)
         return code;
+    memcpy(text, weir_fail_last(), sizeof text);
     int whose = whose_seal(put);
     if (whose == 0 || whose == -EEXIST || whose == -EAGAIN)
         return whose;
-    if (whose == -ENOENT && req.doubt == WEIR_SURE) /* the tier knows that ours never stood there */
+    if (whose == -ENOENT && doubt == WEIR_SURE) /* the tier knows that ours never stood there */
         return whose;
-    weir_fail_text(code, req.text);
+    weir_fail_text(code, text);
     return unknown(put);
 }
 
@@ -499,19 +494,12 @@ static int put_seal_once(weir_put *put, const char *name, uint8_t *record, size_
  * nothing and goes. Nobody was told of it. (If it is gone already, a remover took both.) */
 static int recheck(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
-    struct weir_req req;
     if (weir_sys->now_ns(WEIR_CLOCK_BOOT) - put->started_ns <= put->store->grace_ns / 2)
         return 0;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = put->data_name;
-    int code = weir_tier_call(put->store->tier, &req);
+    int code = weir_store_stat(put->store, put->data_name, NULL);
     if (code != -ENOENT)
         return code ? unknown(put) : 0;
-    weir_req_init(&req, WEIR_OP_REMOVE_IF);
-    req.name = name;
-    req.buf = record;
-    req.len = size;
-    code = weir_tier_call(put->store->tier, &req);
+    code = weir_record_drop(put->store, name, record, size);
     if (code == -ENOENT || code == -ESTALE)
         return 0;
     return code ? unknown(put) : too_old(put);
@@ -527,20 +515,6 @@ static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t siz
     return code ? code : recheck(put, name, record, size);
 }
 
-/* A plain name beside the data, for people, unless the object was removed meanwhile. That it cannot
- * be made is no failure. */
-static void make_alias(weir_put *put, const char *seal_name, uint8_t *record, size_t size)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_ALIAS);
-    req.name = put->key;
-    req.name2 = put->data_name;
-    req.guard = seal_name;
-    req.buf = record;
-    req.len = size;
-    weir_tier_call(put->store->tier, &req);
-}
-
 static int seal_it(weir_put *put)
 {
     char name[WEIR_NAME_BYTES_MAX];
@@ -553,8 +527,10 @@ static int seal_it(weir_put *put)
         return code;
     weir_key_name(name, WEIR_DIR_SEAL, put->key);
     code = put_seal(put, name, record, size);
+    /* A plain name beside the data, for people, unless the object was removed meanwhile. That it
+     * cannot be made is no failure. */
     if (!code)
-        make_alias(put, name, record, size);
+        weir_store_alias(put->store, put->key, put->data_name, record, size);
     free(record);
     return code;
 }

@@ -28,6 +28,26 @@ int weir_store_check(const weir_store *store);
 /* The same, and -EROFS where nothing may be written. */
 int weir_store_check_writable(const weir_store *store);
 
+/* ---- requests that are waited for: the tier's contract (tier.h), one call each ---- */
+
+/* stat may be NULL: is it there? */
+int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat);
+/* stat may be NULL. */
+int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
+                         struct weir_blob_stat *stat);
+int weir_store_drop(weir_store *store, const char *name);
+/* The plain name of an object, for as long as its seal is this record. */
+int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
+                     size_t size);
+/* *buf is the caller's to free. time_ns, the record's by the tier's clock, may be NULL. */
+int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
+                     int64_t *time_ns);
+/* If absent, and not after until_ns (boot-time clock; 0: any time). doubt may be NULL. */
+int weir_record_put(weir_store *store, const char *name, const uint8_t *buf, size_t size,
+                    uint64_t until_ns, enum weir_doubt *doubt);
+/* If it is just this; -ESTALE if it is another. */
+int weir_record_drop(weir_store *store, const char *name, const uint8_t *buf, size_t size);
+
 /* A seal and the record it points into. */
 struct weir_sealed {
     struct weir_seal seal;
