@@ -22,8 +22,8 @@ enum {
 
 struct weir_dirs {
     pthread_mutex_t lock;
-    char *root;
-    int root_fd;
+    struct weir_dir root; /* never in the cache, never closed before the end */
+    char *label;          /* the root's path, for people */
     unsigned long clock;
     unsigned count;
     struct weir_dir *cached[DIRS_MAX];
@@ -93,10 +93,10 @@ int weir_dirs_open(struct weir_dirs **out, const char *root, bool create)
         free(dirs);
         return weir_fail_memory();
     }
-    dirs->root = copy;
-    dirs->root_fd = open_root(root, create);
-    if (dirs->root_fd < 0) {
-        int code = dirs->root_fd;
+    dirs->label = copy;
+    dirs->root = (struct weir_dir){.fd = open_root(root, create), .path = "", .durable = true};
+    if (dirs->root.fd < 0) {
+        int code = dirs->root.fd;
         free(copy);
         free(dirs);
         return weir_fail(-code, "cannot open directory '%s': %s", root, weir_errno_text(code));
@@ -121,20 +121,20 @@ void weir_dirs_close(struct weir_dirs *dirs)
         assert(dirs->cached[i]->refs == 0);
         dir_free(dirs->cached[i]);
     }
-    weir_sys->close(dirs->root_fd);
+    weir_sys->close(dirs->root.fd);
     pthread_mutex_destroy(&dirs->lock);
-    free(dirs->root);
+    free(dirs->label);
     free(dirs);
 }
 
 const char *weir_dirs_root(const struct weir_dirs *dirs)
 {
-    return dirs->root;
+    return dirs->label;
 }
 
 int weir_dirs_root_fd(const struct weir_dirs *dirs)
 {
-    return dirs->root_fd;
+    return dirs->root.fd;
 }
 
 static int walk_fail(struct weir_dirs *dirs, int up, const char *part, const char *path, int code)
@@ -145,10 +145,10 @@ static int walk_fail(struct weir_dirs *dirs, int up, const char *part, const cha
             return weir_fail(ELOOP,
                              "'%s/%s' is a symbolic link, which Weir does not follow inside "
                              "a store: move what it points to here",
-                             dirs->root, path);
-        return weir_fail(ENOTDIR, "'%s/%s' is not a directory", dirs->root, path);
+                             dirs->label, path);
+        return weir_fail(ENOTDIR, "'%s/%s' is not a directory", dirs->label, path);
     }
-    return weir_fail(-code, "cannot open directory '%s/%s': %s", dirs->root, path,
+    return weir_fail(-code, "cannot open directory '%s/%s': %s", dirs->label, path,
                      weir_errno_text(code));
 }
 
@@ -160,7 +160,7 @@ static int step(struct weir_dirs *dirs, int up, const char *part, const char *pa
     if (fd == -ENOENT && mode != WEIR_DIRS_FIND) {
         int code = weir_sys->mkdir(up, part, DIR_MODE);
         if (code && code != -EEXIST)
-            return weir_fail(-code, "cannot make directory '%s/%s': %s", dirs->root, path,
+            return weir_fail(-code, "cannot make directory '%s/%s': %s", dirs->label, path,
                              weir_errno_text(code));
         fd = weir_sys->open(up, part, DIR_FLAGS, 0);
     }
@@ -170,27 +170,26 @@ static int step(struct weir_dirs *dirs, int up, const char *part, const char *pa
         int code = weir_sys->fsync(up);
         if (code) {
             weir_sys->close(fd);
-            return weir_fail(-code, "cannot sync the directory above '%s/%s': %s", dirs->root, path,
-                             weir_errno_text(code));
+            return weir_fail(-code, "cannot sync the directory above '%s/%s': %s", dirs->label,
+                             path, weir_errno_text(code));
         }
     }
     return fd;
 }
 
-/* Walks from the root to `path` ("a/b"), one part at a time. */
+/* Walks from the root to `path` ("a/b", not ""), one part at a time. */
 static int walk(struct weir_dirs *dirs, const char *path, enum weir_dirs_mode mode)
 {
     char copy[WEIR_NAME_BYTES_MAX];
     snprintf(copy, sizeof copy, "%s", path);
-    int fd = weir_sys->open(dirs->root_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0)
-        return weir_fail(-fd, "cannot open directory '%s': %s", dirs->root, weir_errno_text(fd));
+    int fd = dirs->root.fd;
     for (char *part = copy; *part && fd >= 0;) {
         size_t n = strcspn(part, "/");
         bool last = !part[n];
         part[n] = 0;
         int down = step(dirs, fd, part, copy, mode);
-        weir_sys->close(fd);
+        if (fd != dirs->root.fd)
+            weir_sys->close(fd);
         fd = down;
         if (!last)
             part[n] = '/';
@@ -201,6 +200,8 @@ static int walk(struct weir_dirs *dirs, const char *path, enum weir_dirs_mode mo
 
 static struct weir_dir *find_cached(struct weir_dirs *dirs, const char *path)
 {
+    if (!*path)
+        return &dirs->root;
     for (unsigned i = 0; i < dirs->count; i++)
         if (!strcmp(dirs->cached[i]->path, path))
             return dirs->cached[i];
@@ -313,7 +314,7 @@ bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir)
     for (unsigned i = 0; i < dirs->count; i++)
         if (dirs->cached[i] == dir)
             dirs->cached[i] = dirs->cached[--dirs->count];
-    dir->loose = true;
+    dir->loose = dir != &dirs->root; /* there is no other to be found */
     pthread_mutex_unlock(&dirs->lock);
     return true;
 }
