@@ -21,6 +21,8 @@ struct gc {
     int64_t now_ns; /* the tier's */
     uint64_t grace_ns, void_life_ns;
     weir_gc_result result;
+    weir_progress_fn progress; /* or NULL */
+    void *progress_arg;
 };
 
 static bool is_old(const struct gc *gc, int64_t time_ns, uint64_t age_ns)
@@ -218,6 +220,8 @@ static int each(struct gc *gc, const char *dir, int (*fn)(struct gc *, const cha
     while ((code = weir_walk_next(walk, &name)) == 1) {
         bool is_dir = name[strlen(name) - 1] == '/';
         code = is_dir ? drop_directory(gc, dir, name) : fn(gc, name);
+        if (!code && gc->progress && gc->progress(gc->progress_arg, 1))
+            code = weir_fail(ECANCELED, "gc of '%s' was stopped", gc->store->url);
         if (code)
             break;
     }
@@ -225,7 +229,8 @@ static int each(struct gc *gc, const char *dir, int (*fn)(struct gc *, const cha
     return code;
 }
 
-int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
+int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result, weir_progress_fn progress,
+            void *arg)
 {
     bool now = flags & WEIR_GC_NOW;
     struct gc gc = {
@@ -233,6 +238,8 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
         .dry = flags & WEIR_GC_DRY_RUN,
         .grace_ns = now ? 0 : store->grace_ns,
         .void_life_ns = now ? 0 : WEIR_VOID_LIFE_S * 1000000000ull,
+        .progress = progress,
+        .progress_arg = arg,
     };
     int code = weir_store_check_writable(store);
     if (!code)

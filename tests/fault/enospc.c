@@ -182,7 +182,7 @@ static void many_small(struct site *s)
     check_filled(s);
     remove_filled(s, 2);
     check_filled(s);
-    OK(weir_gc(s->store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(s->store, WEIR_GC_NOW, NULL, NULL, NULL));
     uint64_t after = place_free_bytes(s->mount);
     CHECK(after > before);
     OK(content_put(s->store, "again", (struct content){31, 9000}, 0));

@@ -206,9 +206,9 @@ static void debris(weir_store *store)
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
     CHECK(fd >= 0);
     close(fd);
-    OK(weir_gc(store, 0, &result));
+    OK(weir_gc(store, 0, &result, NULL, NULL));
     CHECK_EQ(result.objects + result.temporaries, 0); /* young */
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.objects, 1);
     CHECK_EQ(result.temporaries, 1);
     CHECK_EQ(disk_debris(store, t->root), 0);

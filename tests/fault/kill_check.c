@@ -85,7 +85,7 @@ static void count_doubts(void)
 static void collect(weir_store *store)
 {
     weir_gc_result result;
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     test->tally.collected += result.objects;
     test->tally.temporaries += result.temporaries;
     test->tally.voids += result.voids_placed;

@@ -144,7 +144,7 @@ static int read_one(struct actor *a)
 static int collect_one(struct actor *a)
 {
     weir_gc_result result;
-    int code = weir_gc(a->store, 0, &result);
+    int code = weir_gc(a->store, 0, &result, NULL, NULL);
     if (code)
         return complain(a, "gc of", a->t->world->root, code);
     sleep_us((unsigned)dice_below(&a->dice, 2000));

@@ -173,12 +173,12 @@ static int replace_old(weir_store *store)
 
 static int collect(weir_store *store)
 {
-    return weir_gc(store, 0, NULL);
+    return weir_gc(store, 0, NULL, NULL, NULL);
 }
 
 static int collect_now(weir_store *store)
 {
-    return weir_gc(store, WEIR_GC_NOW, NULL);
+    return weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL);
 }
 
 static const struct operation operations[] = {
@@ -272,7 +272,7 @@ static int check_main(void *arg)
     struct content found;
     weir_store *store = store_must_open(point->root, NULL, WEIR_STORE_CREATE, GRACE_S);
     check_state(point, store);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     check_state(point, store);
     CHECK_EQ(disk_debris(store, point->root), 0);
     CHECK_EQ(disk_plain_missing(store, point->root), 0);
@@ -335,11 +335,11 @@ static int others_main(void *arg)
 {
     struct point *point = arg;
     weir_store *store = store_must_open(point->root, "threads", 0, 0);
-    OK(weir_gc(store, 0, NULL));
+    OK(weir_gc(store, 0, NULL, NULL, NULL));
     OK(content_put(store, "others/x", small, 0));
     OK(content_expect(store, "others/x", small));
     OK(content_expect(store, "keep", keep));
-    OK(weir_gc(store, 0, NULL));
+    OK(weir_gc(store, 0, NULL, NULL, NULL));
     weir_store_close(store);
     return 0;
 }

@@ -203,7 +203,7 @@ static void remove_foreign(struct sim_model *model, weir_store *store)
 static void gc_with(weir_store *store, uint32_t flags)
 {
     sim_text_clear();
-    sim_text_check(weir_gc(store, flags, NULL));
+    sim_text_check(weir_gc(store, flags, NULL, NULL, NULL));
 }
 static void gc(struct sim_model *model, weir_store *store)
 {
@@ -338,7 +338,7 @@ static void run(const struct operation *op, const struct sim_fault *fault, bool 
 
     OK(sim_store_open(&store, 0));
     sim_model_check(&model, store);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     sim_model_audit(&model); /* and so all that could be read still can be */
     put_as(&model, store, "afterwards", SMALL);
     CHECK(sim_model_fact(&model, "afterwards")->may[0] != SIM_ABSENT);
@@ -423,7 +423,7 @@ static void run_create(const struct sim_fault *fault, bool power_loss, struct ce
     OK(sim_store_open(&store, code ? GRACE_S : 0));
     put_as(&model, store, "first", SMALL);
     CHECK(sim_model_fact(&model, "first")->may[0] != SIM_ABSENT);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     sim_model_audit(&model);
     sim_model_check(&model, store);
     weir_store_close(store);

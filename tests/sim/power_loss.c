@@ -46,7 +46,7 @@ static void drop(struct sim_model *model, weir_store *store, const char *key)
 
 static void collect(weir_store *store, uint32_t flags)
 {
-    int code = weir_gc(store, flags, NULL);
+    int code = weir_gc(store, flags, NULL, NULL, NULL);
     CHECK(!code || sim.off);
 }
 
@@ -57,7 +57,7 @@ static void after_reboot(struct sim_model *model, bool go_on)
     CHECK_EQ(sim_fs_open_count(sim.fs), 0);
     OK(sim_store_open(&store, GRACE_S));
     sim_model_check(model, store);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     sim_model_audit(model);
     sim_model_check(model, store);
     for (unsigned i = 0; go_on && i < model->count; i++) {
