@@ -27,6 +27,7 @@ uint64_t sim_value_of(const char *key, const uint8_t *buf, size_t size);
 
 /* Opens the store on the simulated machine. create: with this grace, if it is not there. */
 int sim_store_open(weir_store **out, uint64_t create_grace_s);
+int sim_store_open_at(weir_store **out, const char *path, uint64_t create_grace_s);
 
 struct sim_put {
     uint64_t value;

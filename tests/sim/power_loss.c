@@ -6,6 +6,7 @@
  * story for each seed, with several boots, on file systems that differ.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "seeds.h"
 #include "sim.h"
 #include "test.h"
+#include "util/sys.h"
 
 enum {
     GRACE_S = 100,
@@ -136,6 +138,62 @@ static void every_point(void)
     printf("%llu points\n", (unsigned long long)calls + 1);
 }
 
+/* ---- a root that somebody else has just made ---- */
+
+/* Somebody made the first `made` directories of the way to the store, and synced none (mkdir -p; or
+ * one of us died in between). Then the n-th call fails (0: none does). What is acknowledged all the
+ * same must survive a power loss. Returns how many calls it took. */
+static uint64_t unsynced_root(const char *root, unsigned made, uint64_t nth, uint64_t seed)
+{
+    static const char *const way[] = {"/x", "/x/y", "/x/y/store"};
+    weir_store *store;
+    struct sim_put how = {.value = sim_value_new(100)};
+    sim_start(seed, NULL);
+    for (unsigned i = 0; i < made; i++)
+        OK(weir_sys->mkdir(AT_FDCWD, way[i], 0777));
+    uint64_t before = sim.calls;
+    sim.fault = (struct sim_fault){SIM_FAULT_EIO, before + nth, nth > 0};
+    int code = sim_store_open_at(&store, root, GRACE_S);
+    CHECK(!code || nth);
+    if (!code) {
+        code = sim_put(store, "k", &how);
+        CHECK(!code || nth);
+        weir_store_close(store);
+    }
+    uint64_t calls = sim.calls - before, value;
+    weir_kind kind;
+    sim_reboot(seed);
+    if (!code) {
+        OK(sim_store_open_at(&store, root, 0));
+        OK(sim_get(store, "k", &value, &kind));
+        CHECK_EQ(value, how.value);
+        weir_store_close(store);
+    }
+    sim_stop();
+    return calls;
+}
+
+static void unsynced_roots(void)
+{
+    static const char *const roots[] = {"/x/y/store", "x/y/store", "x//y/./store/"};
+    uint64_t cases = 0;
+    for (unsigned i = 0; i < 3 * 4; i++) {
+        const char *root = roots[i / 4];
+        sim_values_rewind(0);
+        uint64_t calls = unsynced_root(root, i % 4, 0, 1);
+        for (uint64_t nth = 0; nth <= calls; nth++)
+            for (uint64_t draw = 0; draw < 2 * DRAWS; draw++) {
+                uint64_t number = 2000000 + ++cases;
+                if (!sim_wanted(number))
+                    continue;
+                sim_scene(number, "'%s', of which %u directories are there, and call %llu fails",
+                          root, i % 4, (unsigned long long)nth);
+                sim_values_rewind(0);
+                unsynced_root(root, i % 4, nth, number);
+            }
+    }
+}
+
 /* ---- random stories ---- */
 
 static size_t draw_size(struct sim_rng *rng)
@@ -235,6 +293,7 @@ int main(void)
 {
     sim_seeds_init();
     RUN(every_point);
+    RUN(unsynced_roots);
     RUN(random_stories);
     return TEST_RESULT;
 }
