@@ -83,10 +83,11 @@ static const char *head_fault(const struct weir_seal *s)
 /* A seal copied or moved to another key must not make that key's reader follow it. */
 static bool name_belongs(const struct weir_seal *s, const char *key)
 {
-    char own[WEIR_NAME_BYTES_MAX];
-    weir_key_data_name(own, key, s->nonce);
-    if (s->data_name_size == strlen(own) && !memcmp(s->data_name, own, s->data_name_size))
-        return true;
+    char name[WEIR_NAME_BYTES_MAX];
+    if (s->kind == WEIR_SEAL_OBJECT) {
+        weir_key_data_name(name, key, s->nonce);
+        key = name;
+    }
     return s->data_name_size == strlen(key) && !memcmp(s->data_name, key, s->data_name_size);
 }
 

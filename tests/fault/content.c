@@ -97,7 +97,6 @@ int content_put(weir_store *store, const char *key, struct content what, unsigne
     weir_put_options_init(&opts);
     opts.meta = &what;
     opts.meta_bytes = META_BYTES;
-    opts.flags = how & CONTENT_OWN_NAME ? WEIR_PUT_OWN_NAME : 0;
     opts.size_bytes = how & CONTENT_HINT ? what.size : 0;
     int code = weir_put_open(&put, store, key, &opts);
     if (code)

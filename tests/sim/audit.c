@@ -93,8 +93,7 @@ static void audit_plain(struct sim_model *model, const char *name, const struct 
     char data[WEIR_NAME_BYTES_MAX];
     if (inode->type == SIM_LINK || (data_of(name, data) && at(data) == inode))
         return;
-    const struct sim_fact *fact = sim_model_fact(model, name);
-    if (!fact->foreign && !fact->own)
+    if (!sim_model_fact(model, name)->foreign)
         debris(name, "a plain name of nothing");
 }
 

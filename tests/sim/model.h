@@ -14,7 +14,6 @@ struct sim_fact {
     uint64_t may[SIM_MAY_MAX];
     unsigned count;
     bool foreign; /* somebody else's file */
-    bool own;     /* stored under the key itself: what a crash leaves looks like a foreign file */
 };
 
 struct sim_model {

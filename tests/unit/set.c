@@ -126,12 +126,12 @@ static void retired_is_deleted(void)
     OK(weir_ledger_retire(ledger, attempt, is_old_attempt, NULL, &count));
     CHECK_EQ(count, 12);
     CHECK_EQ(weir_view_open(&none, ledger, "of-4"), -ENOENT);
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 11 + 1 + 1); /* the zombie's, and the stuck one */
     weir_view_close(view);
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 1);
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 0);
     CHECK_EQ(put_part(&stuck, 0, &committed), 0);
     CHECK_EQ(put_part(&stuck, 1, &committed), 0);
@@ -144,7 +144,7 @@ static void others_are_left_alone(void)
 {
     weir_gc_result result;
     OK(put_try(store, "ckpt/run/llama-1.1/weights", 1000, 1, 4096));
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     OK(weir_verify(store, "ckpt/run/llama-1.1/weights", NULL, NULL));
     check_view("kept", 3);
 }
