@@ -101,10 +101,10 @@ static int look_in(struct sweep *s, const char *dir)
 /* Nothing is deleted because of a record that a power loss could take back. */
 static int settle(struct sweep *s)
 {
-    if (s->settled)
-        return 0;
-    s->settled = true;
-    return weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
+    int code =
+        s->settled ? 0 : weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
+    s->settled = !code;
+    return code;
 }
 
 static int delete_object(struct weir_gc *gc, const char *dir, const char *name)
@@ -216,6 +216,19 @@ static int collect_retired(struct sweep *s)
     return !code && any && !s->gc->dry ? weir_ledger_forget(s->ledger, is_deleted, s) : code;
 }
 
+/* A save that somebody finished while it was being given up is an entry by now. */
+static int look_again(struct sweep *s)
+{
+    struct weir_ledger_state now;
+    int code = weir_ledger_read(s->ledger, &now);
+    if (code)
+        return code;
+    weir_state_free(&s->state);
+    s->state = now;
+    s->settled = false;
+    return 0;
+}
+
 /* Of the current attempt, those that were left alone, but none that was begun after one that is
  * still being written. */
 static int give_up(struct sweep *s)
@@ -235,10 +248,12 @@ static int give_up(struct sweep *s)
     }
     if (!floor)
         return 0;
-    int code = s->gc->dry ? 0 : weir_ledger_give_up(s->ledger, s->state.attempt, floor);
-    if (!code)
+    if (s->gc->dry) {
         s->state.floor = floor;
-    return code;
+        return 0;
+    }
+    int code = weir_ledger_give_up(s->ledger, s->state.attempt, floor);
+    return code ? code : look_again(s);
 }
 
 static int collect_abandoned(struct sweep *s)
