@@ -66,12 +66,14 @@ static int take_note(struct sweep *s, const char *dir, const char *name)
     struct weir_save save;
     struct weir_blob_stat stat;
     char full[2 * WEIR_NAME_BYTES_MAX];
-    if (!name[size] || !weir_save_of_text(&save, name, size - (name[size - 1] == '~')))
+    /* An empty directory says nothing: somebody may just be about to begin. */
+    if (!name[size] || name[strlen(name) - 1] == '/' ||
+        !weir_save_of_text(&save, name, size - (name[size - 1] == '~')))
         return 0;
     struct found *found = find(s, &save);
     if (!found)
         return weir_fail_memory();
-    if (found->young || !is_open(s, &save) || name[strlen(name) - 1] == '/')
+    if (found->young || !is_open(s, &save))
         return 0;
     snprintf(full, sizeof full, "%s%s/%s", dir, weir_ledger_name(s->ledger), name);
     int code = weir_store_stat(s->gc->store, full, &stat);
@@ -312,11 +314,36 @@ static int drop_leases(struct weir_gc *gc)
     return code;
 }
 
+/* The empty directories that the dead left; whoever finds his gone makes it again. */
+static int drop_directories(struct weir_gc *gc, const char *dir)
+{
+    struct weir_walk *walk;
+    const char *name;
+    int code = weir_walk_open(&walk, gc->store, dir, NULL);
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1) {
+        char full[2 * WEIR_NAME_BYTES_MAX];
+        struct weir_req req;
+        if (name[strlen(name) - 1] != '/')
+            continue;
+        snprintf(full, sizeof full, "%s%s", dir, name);
+        weir_req_init(&req, WEIR_OP_REMOVE);
+        req.name = full;
+        req.off = gc->grace_ns;
+        req.stat.time_ns = gc->now_ns;
+        weir_tier_call(gc->store->tier, &req); /* else the next time */
+    }
+    weir_walk_close(walk);
+    return code;
+}
+
 int weir_gc_saves(struct weir_gc *gc)
 {
     static const char first[] = "~/00000000000000000001";
     struct weir_walk *walk;
     const char *name;
+    char why[WEIR_TEXT_MAX];
     int code = weir_walk_open(&walk, gc->store, WEIR_DIR_LOG, NULL), worst = 0;
     if (code)
         return code;
@@ -327,13 +354,19 @@ int weir_gc_saves(struct weir_gc *gc)
             continue;
         snprintf(ledger, sizeof ledger, "%.*s", (int)(size - tail), name);
         code = collect_ledger(gc, ledger);
-        if (code == -EBADMSG || code == -EPROTO)
+        if (code == -EBADMSG || code == -EPROTO) {
             worst = code; /* its saves stay; the others need not */
-        else if (code)
+            snprintf(why, sizeof why, "%s", weir_fail_last());
+        } else if (code) {
             break;
+        }
     }
     weir_walk_close(walk);
     if (!code && !gc->dry)
         code = drop_leases(gc);
-    return code ? code : worst;
+    if (!code && !gc->dry)
+        code = drop_directories(gc, WEIR_DIR_LEASE);
+    if (!code && !gc->dry)
+        code = drop_directories(gc, WEIR_DIR_SET);
+    return code || !worst ? code : weir_fail_text(worst, why);
 }

@@ -253,7 +253,9 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
     if (!code)
         code = sweep(&gc);
     /* A log that cannot be read is no reason to keep everything else. */
+    char why[WEIR_TEXT_MAX];
     int saves = code ? 0 : weir_gc_saves(&gc);
+    snprintf(why, sizeof why, "%s", weir_fail_last());
     if (!code && saves != -EBADMSG && saves != -EPROTO)
         code = saves;
     if (!code)
@@ -267,5 +269,5 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
         code = each(&gc, WEIR_DIR_LEARN, collect_learned);
     if (result)
         *result = gc.result;
-    return code ? code : saves;
+    return code ? code : weir_fail_text(saves, why);
 }
