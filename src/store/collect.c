@@ -103,8 +103,7 @@ static int look_in(struct sweep *s, const char *dir)
 /* Nothing is deleted because of a record that a power loss could take back. */
 static int settle(struct sweep *s)
 {
-    int code =
-        s->settled ? 0 : weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
+    int code = s->settled ? 0 : weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
     s->settled = !code;
     return code;
 }

@@ -58,8 +58,7 @@ static void node_name(char out[WEIR_NAME_BYTES_MAX], const char *prefix, uint32_
 static int node_load(struct held *out, weir_store *store, const char *name)
 {
     struct held held = {0};
-    int code =
-        weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &held.bytes, &held.size, NULL);
+    int code = weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &held.bytes, &held.size, NULL);
     if (code)
         return code;
     code = weir_node_decode(&held.node, held.bytes, held.size);
@@ -112,9 +111,8 @@ static int node_put(const struct weir_set *set, const struct held *held)
     if (!code || (code != -EEXIST && doubt == WEIR_SURE))
         return code;
     snprintf(why, sizeof why, "%s", weir_fail_last());
-    int found = doubt == WEIR_DOUBT_SYNC
-                    ? code
-                    : set_load(&there, set, held->node.level, held->node.index);
+    int found =
+        doubt == WEIR_DOUBT_SYNC ? code : set_load(&there, set, held->node.level, held->node.index);
     if (found == -EINVAL || found == -EBADMSG) /* it is known what stands there: no good */
         return found;
     if (found) {
@@ -235,7 +233,7 @@ static int published(const struct weir_set *set, uint32_t part, int code)
     for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++)
         if (code == -verdicts[i])
             return code;
-    weir_fail_in(code, "part %u of '%s' is published, but whether all of it is committed is unknown",
+    weir_fail_in(code, "part %u of '%s' is published, but whether all is committed is unknown",
                  part, set->prefix);
     return -WEIR_EUNKNOWN;
 }
@@ -314,7 +312,7 @@ static int look(struct weir_set *set)
     return code;
 }
 
-/* Completes the root and commits it: -EAGAIN, -ENOENT if something is missing, or goes meanwhile. */
+/* Completes the root and commits it: -EAGAIN, -ENOENT if something is missing or goes meanwhile. */
 static int finish(struct weir_set *set)
 {
     struct held root = {0};
