@@ -126,10 +126,9 @@ static int look_in(struct sweep *s, const char *dir)
 /* Nothing is deleted because of a record that a power loss could take back. */
 static int settle(struct sweep *s)
 {
-    if (s->settled)
-        return 0;
-    s->settled = true;
-    return weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
+    int code = s->settled ? 0 : weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
+    s->settled = !code;
+    return code;
 }
 
 static int delete_object(struct weir_gc *gc, const char *dir, const char *name)
@@ -241,6 +240,19 @@ static int collect_retired(struct sweep *s)
     return !code && any && !s->gc->dry ? weir_ledger_forget(s->ledger, is_deleted, s) : code;
 }
 
+/* A save that somebody finished while it was being given up is an entry by now. */
+static int look_again(struct sweep *s)
+{
+    struct weir_ledger_state now;
+    int code = weir_ledger_read(s->ledger, &now);
+    if (code)
+        return code;
+    weir_state_free(&s->state);
+    s->state = now;
+    s->settled = false;
+    return 0;
+}
+
 /* Of the current attempt, those that were left alone, but none that was begun after one that is
  * still being written. */
 static int give_up(struct sweep *s)
@@ -260,10 +272,12 @@ static int give_up(struct sweep *s)
     }
     if (!floor)
         return 0;
-    int code = s->gc->dry ? 0 : weir_ledger_give_up(s->ledger, s->state.attempt, floor);
-    if (!code)
+    if (s->gc->dry) {
         s->state.floor = floor;
-    return code;
+        return 0;
+    }
+    int code = weir_ledger_give_up(s->ledger, s->state.attempt, floor);
+    return code ? code : look_again(s);
 }
 
 static int collect_abandoned(struct sweep *s)
@@ -322,6 +336,30 @@ static int drop_leases(struct weir_gc *gc)
     return code;
 }
 
+/* The empty directories that the dead left; whoever finds his gone makes it again. */
+static int drop_directories(struct weir_gc *gc, const char *dir)
+{
+    struct weir_walk *walk;
+    const char *name;
+    int code = weir_walk_open(&walk, gc->store, dir, NULL);
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1) {
+        char full[2 * WEIR_NAME_BYTES_MAX];
+        struct weir_req req;
+        if (name[strlen(name) - 1] != '/')
+            continue;
+        snprintf(full, sizeof full, "%s%s", dir, name);
+        weir_req_init(&req, WEIR_OP_REMOVE);
+        req.name = full;
+        req.off = gc->grace_ns;
+        req.stat.time_ns = gc->now_ns;
+        weir_tier_call(gc->store->tier, &req); /* else the next time */
+    }
+    weir_walk_close(walk);
+    return code;
+}
+
 struct all {
     struct weir_gc *gc;
     int worst;
@@ -345,5 +383,9 @@ int weir_gc_saves(struct weir_gc *gc)
     int code = weir_ledger_each(gc->store, collect_one, &all);
     if (!code && !gc->dry)
         code = drop_leases(gc);
+    if (!code && !gc->dry)
+        code = drop_directories(gc, WEIR_DIR_LEASE);
+    if (!code && !gc->dry)
+        code = drop_directories(gc, WEIR_DIR_SET);
     return code || !all.worst ? code : weir_fail_text(all.worst, all.text);
 }

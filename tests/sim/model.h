@@ -19,6 +19,7 @@ struct sim_fact {
 struct sim_model {
     struct sim_fact facts[SIM_FACTS_MAX];
     unsigned count;
+    bool saves; /* there are logs and sets, too, which saves.h looks after */
 };
 
 /* The fact about a key; absent if nothing was known. */
