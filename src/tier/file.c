@@ -16,6 +16,7 @@
 #include "util/err.h"
 #include "util/key.h"
 #include "util/sys.h"
+#include "util/thread.h"
 
 enum {
     TRIES_MAX = 8,                 /* a directory removed under us is looked up again */
@@ -604,6 +605,7 @@ struct file_lease {
     struct file_tier *tier;
     int fd;
     bool alone;
+    unsigned generation; /* of fork() */
     char name[];
 };
 
@@ -615,11 +617,12 @@ static int unlink_in(struct file_tier *t, struct weir_dir *dir, const char *base
 }
 
 /* Who had it alone leaves nothing behind: whoever opened the file meanwhile finds its name gone,
- * and makes another. */
+ * and makes another. A forked child shares its parent's lock, and must not give that back. */
 static void lease_close(struct weir_handle *handle)
 {
     struct file_lease *lease = (struct file_lease *)handle;
-    if (lease->alone) {
+    bool ours = lease->generation == weir_fork_generation();
+    if (ours && lease->alone) {
         struct weir_req req;
         char text[WEIR_TEXT_MAX]; /* why the caller gives it back: a failure here is none of his */
         snprintf(text, sizeof text, "%s", weir_fail_last());
@@ -629,7 +632,8 @@ static void lease_close(struct weir_handle *handle)
             weir_dirs_prune(lease->tier->dirs, lease->name, kept_part(lease->name));
         weir_fail_text(0, text);
     }
-    weir_sys->flock(lease->fd, LOCK_UN);
+    if (ours)
+        weir_sys->flock(lease->fd, LOCK_UN);
     weir_sys->close(lease->fd);
     free(lease);
 }
@@ -676,7 +680,7 @@ static int lease_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         bool none = fd == -ENOSYS || fd == -EOPNOTSUPP || fd == -ENOLCK;
         return fail_at(t, none ? -ENOTSUP : fd == -EAGAIN ? -EBUSY : fd, "lease", req->name);
     }
-    *lease = (struct file_lease){{lease_close}, t, fd, req->alone};
+    *lease = (struct file_lease){{lease_close}, t, fd, req->alone, weir_fork_generation()};
     memcpy(lease->name, req->name, size);
     req->handle = &lease->handle;
     return 0;

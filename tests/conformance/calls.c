@@ -5,7 +5,7 @@
 #include "tier_calls.h"
 
 struct weir_tier *tier;
-bool calls_async, has_alias;
+bool calls_async, has_alias, has_leases;
 unsigned names_many;
 
 int call(struct weir_req *req)

@@ -44,7 +44,8 @@ static struct weir_tier *open_place(const struct place *place, struct weir_io *i
 static void run_checks(const struct place *place)
 {
     names_many = calls_async ? place->names / 10 : place->names;
-    has_alias = place->alias;
+    has_alias = has_leases = place->alias; /* what is on a file system has both */
+    check_leases();
     if (!place->keeps) {
         check_null();
         return;
@@ -60,6 +61,8 @@ static void run_place(const struct place *place)
 {
     struct weir_io *io;
     struct weir_io_options opts = {place->engine, 16, 16 << 20};
+    if (strcmp(place->engine, "uring")) /* which is not offered under another table */
+        watch_syncs();
     int code = weir_io_open(&io, &opts);
     if (code == -ENOTSUP)
         SKIP("%s", weir_fail_last());

@@ -52,10 +52,13 @@ void check_records(void);
 void check_names(void);
 void check_listing(void);
 void check_flow(void);
+void check_leases(void);
 void check_null(void);
 
 /* For each check: how many names a tier of some speed is given to list. */
 extern unsigned names_many;
-extern bool has_alias;
+extern bool has_alias, has_leases;
+/* Puts a table of system calls in place, before anything is open, that notes what is synced. */
+void watch_syncs(void);
 
 #endif
