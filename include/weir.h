@@ -109,17 +109,9 @@ WEIR_API int weir_store_stats(weir_store *store, weir_stat_row *rows, size_t max
 
 /* ---- writing ---- */
 
-enum {
-    /* The caller guarantees that nobody ever reuses this key: the bytes are stored under the key
-     * itself, where tools without Weir find them on every tier. Between the moment they are whole
-     * and the seal they look like a foreign object, and stay one if the writer dies just then;
-     * whoever hands such keys out must make something else (a log) say which of them count. */
-    WEIR_PUT_OWN_NAME = 1
-};
-
 typedef struct weir_put_options {
     size_t struct_size;
-    uint32_t flags;
+    uint32_t flags;        /* none yet: 0 */
     uint32_t block_bytes;  /* a power of two; 0: 1 MiB */
     uint64_t size_bytes;   /* if known, for preallocation; 0: unknown */
     const void *meta;      /* user metadata, kept in the seal */
@@ -201,9 +193,10 @@ WEIR_API int weir_remove(weir_store *store, const char *key);
  * -EINVAL if the seal is in order. */
 WEIR_API int weir_remove_damaged(weir_store *store, const char *key);
 
-/* Reads the whole object and checks it. progress may be NULL; it returns non-zero to stop
- * (-ECANCELED). A foreign object that was never read is learned: its fingerprints are kept. */
-typedef int (*weir_progress_fn)(void *arg, uint64_t bytes_more);
+/* Says that so much more is done; returns non-zero to stop the whole (-ECANCELED). */
+typedef int (*weir_progress_fn)(void *arg, uint64_t more);
+/* Reads the whole object and checks it. progress (of bytes) may be NULL. A foreign object that was
+ * never read is learned: its fingerprints are kept. */
 WEIR_API int weir_verify(weir_store *store, const char *key, weir_progress_fn progress, void *arg);
 
 /* ---- garbage ---- */
@@ -222,7 +215,10 @@ typedef struct weir_gc_result {
     uint64_t saves;         /* retired or abandoned saves deleted, with all their objects */
     uint64_t young;         /* debris left because it is younger than the grace */
 } weir_gc_result;
-WEIR_API int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result);
+/* result, if not NULL, is filled also on failure: with what was done before it. progress (of files
+ * looked at) may be NULL. */
+WEIR_API int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result,
+                     weir_progress_fn progress, void *arg);
 
 /* How this build and machine do I/O, one "name: value" line each, for `weir version`. */
 WEIR_API int weir_describe(int (*line)(void *arg, const char *name, const char *value), void *arg);

@@ -1,8 +1,11 @@
 /* cmd_gc.c - weir gc: what crashed and interrupted writers left is removed. */
+#include <errno.h>
 #include <inttypes.h>
 
 #include "cli/commands.h"
 #include "cli/format.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
 
 static struct {
     bool now, dry_run;
@@ -42,15 +45,27 @@ static void print(struct cli *cli, const weir_gc_result *r)
                 r->young, format_duration(grace, info.grace_s));
 }
 
+static int on_progress(void *arg, uint64_t more)
+{
+    (void)arg;
+    (void)more;
+    progress_item();
+    return stop_asked();
+}
+
 static int run(struct cli *cli)
 {
     weir_gc_result r = {0};
+    uint32_t flags = (opts.now ? WEIR_GC_NOW : 0) | (opts.dry_run ? WEIR_GC_DRY_RUN : 0);
     int code = cli_store_open(cli, CLI_WRITE, 0, NULL);
-    if (!code)
-        code = weir_gc(cli->store,
-                       (opts.now ? WEIR_GC_NOW : 0) | (opts.dry_run ? WEIR_GC_DRY_RUN : 0), &r);
     if (code)
         return code;
+    stop_politely();
+    progress_start(cli, "collecting", 0, 0, false);
+    code = weir_gc(cli->store, flags, &r, on_progress, NULL);
+    progress_end();
+    if (code)
+        return code == -ECANCELED ? stop_fail() : code;
     if (cli->json)
         cli->doc =
             json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dry_run", opts.dry_run,

@@ -15,10 +15,10 @@ static const struct weir_opt options[] = {
     {0},
 };
 
-static int on_progress(void *arg, uint64_t bytes_more)
+static int on_progress(void *arg, uint64_t more)
 {
     (void)arg;
-    progress_bytes(bytes_more);
+    progress_bytes(more);
     return stop_asked();
 }
 

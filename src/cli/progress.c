@@ -1,6 +1,7 @@
 /* progress.c - see progress.h.
  *
  *   storing  [==============>               ]  47%  1.2 GiB of 2.6 GiB  1.1 GiB/s  0:01 left  3/12
+ *   collecting  1742 files  0:03
  */
 #include "cli/progress.h"
 
@@ -79,11 +80,12 @@ static size_t figures(char *out, size_t size, uint64_t bytes, uint64_t now)
     weir_format_size(total, sizeof total, bar.bytes_total);
     weir_format_size(rate, sizeof rate, (uint64_t)bar.rate);
     if (bar.bytes_total)
-        used = append(out, size, used, "  %3.0f%%  %s of %s",
-                      100.0 * (double)bytes / (double)bar.bytes_total, done, total);
+        used = append(out, size, used, "  %3.0f%%  %s of %s  %s/s",
+                      100.0 * (double)bytes / (double)bar.bytes_total, done, total, rate);
+    else if (bar.items_total)
+        used = append(out, size, used, "  %s  %s/s", done, rate);
     else
-        used = append(out, size, used, "  %s", done);
-    used = append(out, size, used, "  %s/s", rate);
+        used = append(out, size, used, "  %zu files", (size_t)bar.items);
     uint64_t s = (now - bar.started_ns) / NS_PER_S;
     if (bar.bytes_total && bar.rate >= 1)
         s = (uint64_t)((double)(bar.bytes_total - bytes) / bar.rate + 0.5);
@@ -162,7 +164,7 @@ void progress_bytes(uint64_t more)
 
 void progress_item(void)
 {
-    if (++bar.items < bar.items_total)
+    if (++bar.items < bar.items_total || !bar.items_total)
         progress_bytes(0);
 }
 

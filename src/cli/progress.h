@@ -10,7 +10,8 @@
 
 #include "cli/cli.h"
 
-/* doing: "storing", …; bytes_total 0: not known; raw: the bytes themselves go to stdout. */
+/* doing: "storing", …; bytes_total 0: not known; items_total 0: not known either, and they are what
+ * is counted; raw: the bytes themselves go to stdout. */
 void progress_start(const struct cli *cli, const char *doing, uint64_t bytes_total,
                     size_t items_total, bool raw);
 void progress_bytes(uint64_t more);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,75 +15,79 @@
 #include "util/sys.h"
 
 enum {
-    DIRS_MAX = 64, /* kept open; more would strain a process's limit of descriptors */
-    TRIES_MAX = 8, /* a directory that a remover prunes before it is entered is made again */
+    DIRS_MAX = 64,     /* kept open; more would strain a process's limit of descriptors */
+    LEVELS_MAX = 2048, /* above a root: PATH_MAX has no room for more */
+    TRIES_MAX = 8,     /* a directory that a remover prunes before it is entered is made again */
     DIR_MODE = 0777,
     DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
 };
 
 struct weir_dirs {
     pthread_mutex_t lock;
-    char *root;
-    int root_fd;
+    struct weir_dir root; /* never in the cache, never closed before the end */
+    char *label;          /* the root's path, for people */
     unsigned long clock;
     unsigned count;
     struct weir_dir *cached[DIRS_MAX];
 };
 
-/* One part of the way to the root, made and synced if it is not there. Links are followed here:
- * where a store is, its owner decides. Closes up. */
-static int root_step(int up, const char *part)
-{
-    int fd = weir_sys->open(up, part, O_RDONLY | O_DIRECTORY, 0);
-    if (fd == -ENOENT) {
-        int code = weir_sys->mkdir(up, part, DIR_MODE);
-        if (!code || code == -EEXIST)
-            code = weir_sys->fsync(up);
-        fd = code ? code : weir_sys->open(up, part, O_RDONLY | O_DIRECTORY, 0);
-    } else if (fd >= 0) {
-        weir_sys->fsync(up); /* another may have made it just now; see below */
-    }
-    weir_sys->close(up);
-    return fd;
-}
-
-/* Who makes a store in a directory that is there already cannot know whether it is durable: its
- * maker may still be on the way to syncing it. (Where the marker is, its maker did that.) What is
- * old and not ours to sync is taken as it is: an error here is none. */
-static void sync_above(int fd)
-{
-    struct weir_sys_stat st;
-    if (weir_sys->stat(fd, WEIR_NAME_STORE, &st) == 0)
-        return;
-    int up = weir_sys->open(fd, "..", O_RDONLY | O_DIRECTORY, 0);
-    if (up < 0)
-        return;
-    weir_sys->fsync(up);
-    weir_sys->close(up);
-}
-
+/* Opens the root; makes it, and what leads to it, if it is not there. Links are followed here:
+ * where a store is, its owner decides. */
 static int open_root(const char *root, bool create)
 {
-    int fd = weir_sys->open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
-    if (fd >= 0 && create)
-        sync_above(fd);
+    char path[PATH_MAX];
+    int code = 0, fd = weir_sys->open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
     if (fd != -ENOENT || !create)
         return fd;
-    fd = weir_sys->open(AT_FDCWD, *root == '/' ? "/" : ".", O_RDONLY | O_DIRECTORY, 0);
-    for (const char *at = root; *at && fd >= 0;) {
-        char part[256];
-        size_t n = strcspn(at, "/");
-        if (n >= sizeof part) {
-            weir_sys->close(fd);
-            return -ENAMETOOLONG;
-        }
-        memcpy(part, at, n);
-        part[n] = 0;
-        if (n)
-            fd = root_step(fd, part);
-        at += n + (at[n] == '/');
+    if ((size_t)snprintf(path, sizeof path, "%s", root) >= sizeof path)
+        return -ENAMETOOLONG;
+    for (size_t at = 1; path[at - 1]; at++) {
+        char was = path[at];
+        if (was && was != '/')
+            continue;
+        path[at] = 0;
+        int made = weir_sys->mkdir(AT_FDCWD, path, DIR_MODE);
+        code = code || made == -EEXIST ? code : made; /* the first to fail says why */
+        path[at] = was;
     }
-    return fd;
+    fd = weir_sys->open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
+    return fd == -ENOENT && code ? code : fd;
+}
+
+/* Not every file system can sync its directories. */
+static bool cannot_sync(int code)
+{
+    return code == -EINVAL || code == -EROFS || code == -EOPNOTSUPP || code == -ENOSYS;
+}
+
+/* Makes the root and all that leads to it durable. Whoever made a part of it (we, another process
+ * on the way to do the same, mkdir -p) need not have synced that. Where the marker is, its maker
+ * came through here. What we may not read is not ours, nor what is above it. */
+static int sync_above(int root_fd)
+{
+    struct weir_sys_stat st, above;
+    int code = weir_sys->stat(root_fd, WEIR_NAME_STORE, &st);
+    int fd = root_fd;
+    if (!code)
+        return 0;
+    code = weir_sys->fstat(fd, &st);
+    for (int levels = 0; !code && levels < LEVELS_MAX; levels++) {
+        int up = weir_sys->open(fd, "..", O_RDONLY | O_DIRECTORY, 0);
+        if (fd != root_fd)
+            weir_sys->close(fd);
+        fd = up;
+        if (up < 0)
+            return up == -EACCES ? 0 : up;
+        code = weir_sys->fstat(up, &above);
+        if (!code && above.ino == st.ino && above.dev == st.dev)
+            break; /* the top */
+        st = above;
+        int synced = code ? 0 : weir_sys->fsync(up);
+        code = synced && !cannot_sync(synced) ? synced : code;
+    }
+    if (fd != root_fd)
+        weir_sys->close(fd);
+    return code;
 }
 
 int weir_dirs_open(struct weir_dirs **out, const char *root, bool create)
@@ -93,14 +98,19 @@ int weir_dirs_open(struct weir_dirs **out, const char *root, bool create)
         free(dirs);
         return weir_fail_memory();
     }
-    dirs->root = copy;
-    dirs->root_fd = open_root(root, create);
-    if (dirs->root_fd < 0) {
-        int code = dirs->root_fd;
+    int fd = open_root(root, create), code = fd >= 0 && create ? sync_above(fd) : 0;
+    if (fd < 0 || code) {
+        weir_fail(code ? -code : -fd, "cannot %s '%s': %s",
+                  code ? "sync the directories above" : "open directory", root,
+                  weir_errno_text(code ? code : fd));
+        if (fd >= 0)
+            weir_sys->close(fd);
         free(copy);
         free(dirs);
-        return weir_fail(-code, "cannot open directory '%s': %s", root, weir_errno_text(code));
+        return code ? code : fd;
     }
+    dirs->label = copy;
+    dirs->root = (struct weir_dir){.fd = fd, .path = "", .durable = true};
     pthread_mutex_init(&dirs->lock, NULL);
     *out = dirs;
     return 0;
@@ -121,20 +131,20 @@ void weir_dirs_close(struct weir_dirs *dirs)
         assert(dirs->cached[i]->refs == 0);
         dir_free(dirs->cached[i]);
     }
-    weir_sys->close(dirs->root_fd);
+    weir_sys->close(dirs->root.fd);
     pthread_mutex_destroy(&dirs->lock);
-    free(dirs->root);
+    free(dirs->label);
     free(dirs);
 }
 
 const char *weir_dirs_root(const struct weir_dirs *dirs)
 {
-    return dirs->root;
+    return dirs->label;
 }
 
 int weir_dirs_root_fd(const struct weir_dirs *dirs)
 {
-    return dirs->root_fd;
+    return dirs->root.fd;
 }
 
 static int walk_fail(struct weir_dirs *dirs, int up, const char *part, const char *path, int code)
@@ -145,10 +155,10 @@ static int walk_fail(struct weir_dirs *dirs, int up, const char *part, const cha
             return weir_fail(ELOOP,
                              "'%s/%s' is a symbolic link, which Weir does not follow inside "
                              "a store: move what it points to here",
-                             dirs->root, path);
-        return weir_fail(ENOTDIR, "'%s/%s' is not a directory", dirs->root, path);
+                             dirs->label, path);
+        return weir_fail(ENOTDIR, "'%s/%s' is not a directory", dirs->label, path);
     }
-    return weir_fail(-code, "cannot open directory '%s/%s': %s", dirs->root, path,
+    return weir_fail(-code, "cannot open directory '%s/%s': %s", dirs->label, path,
                      weir_errno_text(code));
 }
 
@@ -160,7 +170,7 @@ static int step(struct weir_dirs *dirs, int up, const char *part, const char *pa
     if (fd == -ENOENT && mode != WEIR_DIRS_FIND) {
         int code = weir_sys->mkdir(up, part, DIR_MODE);
         if (code && code != -EEXIST)
-            return weir_fail(-code, "cannot make directory '%s/%s': %s", dirs->root, path,
+            return weir_fail(-code, "cannot make directory '%s/%s': %s", dirs->label, path,
                              weir_errno_text(code));
         fd = weir_sys->open(up, part, DIR_FLAGS, 0);
     }
@@ -170,27 +180,26 @@ static int step(struct weir_dirs *dirs, int up, const char *part, const char *pa
         int code = weir_sys->fsync(up);
         if (code) {
             weir_sys->close(fd);
-            return weir_fail(-code, "cannot sync the directory above '%s/%s': %s", dirs->root, path,
-                             weir_errno_text(code));
+            return weir_fail(-code, "cannot sync the directory above '%s/%s': %s", dirs->label,
+                             path, weir_errno_text(code));
         }
     }
     return fd;
 }
 
-/* Walks from the root to `path` ("a/b"), one part at a time. */
+/* Walks from the root to `path` ("a/b", not ""), one part at a time. */
 static int walk(struct weir_dirs *dirs, const char *path, enum weir_dirs_mode mode)
 {
     char copy[WEIR_NAME_BYTES_MAX];
     snprintf(copy, sizeof copy, "%s", path);
-    int fd = weir_sys->open(dirs->root_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0)
-        return weir_fail(-fd, "cannot open directory '%s': %s", dirs->root, weir_errno_text(fd));
+    int fd = dirs->root.fd;
     for (char *part = copy; *part && fd >= 0;) {
         size_t n = strcspn(part, "/");
         bool last = !part[n];
         part[n] = 0;
         int down = step(dirs, fd, part, copy, mode);
-        weir_sys->close(fd);
+        if (fd != dirs->root.fd)
+            weir_sys->close(fd);
         fd = down;
         if (!last)
             part[n] = '/';
@@ -201,6 +210,8 @@ static int walk(struct weir_dirs *dirs, const char *path, enum weir_dirs_mode mo
 
 static struct weir_dir *find_cached(struct weir_dirs *dirs, const char *path)
 {
+    if (!*path)
+        return &dirs->root;
     for (unsigned i = 0; i < dirs->count; i++)
         if (!strcmp(dirs->cached[i]->path, path))
             return dirs->cached[i];
@@ -313,7 +324,7 @@ bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir)
     for (unsigned i = 0; i < dirs->count; i++)
         if (dirs->cached[i] == dir)
             dirs->cached[i] = dirs->cached[--dirs->count];
-    dir->loose = true;
+    dir->loose = dir != &dirs->root; /* there is no other to be found */
     pthread_mutex_unlock(&dirs->lock);
     return true;
 }

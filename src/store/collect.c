@@ -59,25 +59,50 @@ static bool is_open(const struct sweep *s, const struct weir_save *save)
            !weir_ledger_find_save(&s->state, save);
 }
 
+/* Is the name that of a node, or of a sealed object that says it is part of a save? 1 and its time,
+ * 0, or -errno. A damaged seal is not gc's to judge. */
+static int is_part(struct sweep *s, const char *dir, const char *name, int64_t *time_ns)
+{
+    char full[2 * WEIR_NAME_BYTES_MAX], key[WEIR_NAME_BYTES_MAX];
+    struct weir_blob_stat stat;
+    struct weir_sealed sealed;
+    if (name[strlen(name) - 1] == '/')
+        return 0;
+    if (!strcmp(dir, WEIR_DIR_SET)) {
+        snprintf(full, sizeof full, "%s%s/%s", dir, weir_ledger_name(s->ledger), name);
+        int code = weir_store_stat(s->gc->store, full, &stat);
+        if (!code)
+            *time_ns = stat.time_ns;
+        return code ? code : 1;
+    }
+    snprintf(full, sizeof full, "%s/%s", weir_ledger_name(s->ledger), name);
+    if (strlen(full) >= sizeof key || !weir_key_of_name(key, full))
+        return 0;
+    int code = weir_sealed_load(&sealed, s->gc->store, key);
+    if (code)
+        return code == -EBADMSG || code == -EPROTO ? 0 : code;
+    code = sealed.seal.kind == WEIR_SEAL_OBJECT && sealed.seal.flags & WEIR_SEAL_OF_SAVE;
+    *time_ns = sealed.time_ns;
+    weir_sealed_free(&sealed);
+    return code;
+}
+
 /* One name below dir/<ledger>/: "<save>/…" or "<save>~/…". */
 static int take_note(struct sweep *s, const char *dir, const char *name)
 {
     size_t size = strcspn(name, "/");
     struct weir_save save;
-    struct weir_blob_stat stat;
-    char full[2 * WEIR_NAME_BYTES_MAX];
+    int64_t time_ns = 0;
     if (!name[size] || !weir_save_of_text(&save, name, size - (name[size - 1] == '~')))
         return 0;
+    int code = is_part(s, dir, name, &time_ns);
+    if (code != 1)
+        return code == -ENOENT ? 0 : code;
     struct found *found = find(s, &save);
     if (!found)
         return weir_fail_memory();
-    if (found->young || !is_open(s, &save) || name[strlen(name) - 1] == '/')
-        return 0;
-    snprintf(full, sizeof full, "%s%s/%s", dir, weir_ledger_name(s->ledger), name);
-    int code = weir_store_stat(s->gc->store, full, &stat);
-    if (!code)
-        found->young = !weir_gc_is_old(s->gc, stat.time_ns, s->gc->grace_ns);
-    return code == -ENOENT ? 0 : code;
+    found->young |= is_open(s, &save) && !weir_gc_is_old(s->gc, time_ns, s->gc->grace_ns);
+    return 0;
 }
 
 static int look_in(struct sweep *s, const char *dir)
@@ -101,10 +126,9 @@ static int look_in(struct sweep *s, const char *dir)
 /* Nothing is deleted because of a record that a power loss could take back. */
 static int settle(struct sweep *s)
 {
-    if (s->settled)
-        return 0;
-    s->settled = true;
-    return weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
+    int code = s->settled ? 0 : weir_log_settle(weir_ledger_log(s->ledger), &s->state.record);
+    s->settled = !code;
+    return code;
 }
 
 static int delete_object(struct weir_gc *gc, const char *dir, const char *name)
@@ -119,7 +143,7 @@ static int delete_object(struct weir_gc *gc, const char *dir, const char *name)
     int code = weir_sealed_load(&sealed, gc->store, key);
     if (code)
         return code == -ENOENT ? 0 : code;
-    bool is_object = sealed.seal.kind == WEIR_SEAL_OBJECT;
+    bool is_object = sealed.seal.kind == WEIR_SEAL_OBJECT && sealed.seal.flags & WEIR_SEAL_OF_SAVE;
     uint64_t size = sealed.seal.size;
     weir_sealed_free(&sealed);
     code = is_object && !gc->dry ? weir_remove(gc->store, key) : 0;
@@ -134,17 +158,12 @@ static int delete_node(struct weir_gc *gc, const char *dir, const char *name)
 {
     char full[2 * WEIR_NAME_BYTES_MAX];
     struct weir_req req;
-    if (name[strlen(name) - 1] == '/')
+    if (gc->dry || name[strlen(name) - 1] == '/')
         return 0;
-    if (gc->dry) {
-        gc->nodes++;
-        return 0;
-    }
     snprintf(full, sizeof full, "%s%s", dir, name);
     weir_req_init(&req, WEIR_OP_REMOVE);
     req.name = full;
     int code = weir_tier_call(gc->store->tier, &req);
-    gc->nodes += !code;
     return code == -ENOENT ? 0 : code;
 }
 
@@ -168,7 +187,6 @@ static int delete_save(struct sweep *s, const struct weir_save *save)
 {
     char prefix[WEIR_KEY_BYTES_MAX + 1], dir[WEIR_NAME_BYTES_MAX + 8];
     struct weir_handle *lease = NULL;
-    uint64_t before = s->gc->nodes + s->gc->result.objects;
     weir_ledger_prefix(s->ledger, save, prefix);
     int code = s->gc->dry ? 0 : settle(s);
     if (!code && !s->gc->dry)
@@ -180,10 +198,8 @@ static int delete_save(struct sweep *s, const struct weir_save *save)
     snprintf(dir, sizeof dir, "%s%s~/", WEIR_DIR_SET, prefix);
     if (!code)
         code = delete_below(s->gc, dir, delete_node);
-    if (!code)
-        code = weir_gc_drop_directory(s->gc, dir, "");
     weir_handle_close(lease);
-    if (!code && s->gc->nodes + s->gc->result.objects > before)
+    if (!code)
         s->gc->result.saves++;
     return code;
 }
@@ -224,12 +240,17 @@ static int collect_retired(struct sweep *s)
     return !code && any && !s->gc->dry ? weir_ledger_forget(s->ledger, is_deleted, s) : code;
 }
 
-/* What was committed between the first look and the floor is an entry, and stays. */
-static int read_again(struct sweep *s)
+/* A save that somebody finished while it was being given up is an entry by now. */
+static int look_again(struct sweep *s)
 {
+    struct weir_ledger_state now;
+    int code = weir_ledger_read(s->ledger, &now);
+    if (code)
+        return code;
     weir_state_free(&s->state);
+    s->state = now;
     s->settled = false;
-    return weir_ledger_read(s->ledger, &s->state);
+    return 0;
 }
 
 /* Of the current attempt, those that were left alone, but none that was begun after one that is
@@ -256,7 +277,7 @@ static int give_up(struct sweep *s)
         return 0;
     }
     int code = weir_ledger_give_up(s->ledger, s->state.attempt, floor);
-    return code ? code : read_again(s);
+    return code ? code : look_again(s);
 }
 
 static int collect_abandoned(struct sweep *s)
@@ -307,11 +328,33 @@ static int drop_leases(struct weir_gc *gc)
     while ((code = weir_walk_next(walk, &name)) == 1) {
         char key[WEIR_NAME_BYTES_MAX];
         struct weir_handle *lease;
-        if (name[strlen(name) - 1] == '/')
-            weir_gc_drop_directory(gc, WEIR_DIR_LEASE, name);
-        else if (strlen(name) < sizeof key && weir_key_of_name(key, name) &&
-                 weir_lease_take(&lease, gc->store, key) == 0)
+        if (strlen(name) < sizeof key && weir_key_of_name(key, name) &&
+            weir_lease_take(&lease, gc->store, key) == 0)
             weir_handle_close(lease);
+    }
+    weir_walk_close(walk);
+    return code;
+}
+
+/* The empty directories that the dead left; whoever finds his gone makes it again. */
+static int drop_directories(struct weir_gc *gc, const char *dir)
+{
+    struct weir_walk *walk;
+    const char *name;
+    int code = weir_walk_open(&walk, gc->store, dir, NULL);
+    if (code)
+        return code;
+    while ((code = weir_walk_next(walk, &name)) == 1) {
+        char full[2 * WEIR_NAME_BYTES_MAX];
+        struct weir_req req;
+        if (name[strlen(name) - 1] != '/')
+            continue;
+        snprintf(full, sizeof full, "%s%s", dir, name);
+        weir_req_init(&req, WEIR_OP_REMOVE);
+        req.name = full;
+        req.off = gc->grace_ns;
+        req.stat.time_ns = gc->now_ns;
+        weir_tier_call(gc->store->tier, &req); /* else the next time */
     }
     weir_walk_close(walk);
     return code;
@@ -340,5 +383,9 @@ int weir_gc_saves(struct weir_gc *gc)
     int code = weir_ledger_each(gc->store, collect_one, &all);
     if (!code && !gc->dry)
         code = drop_leases(gc);
+    if (!code && !gc->dry)
+        code = drop_directories(gc, WEIR_DIR_LEASE);
+    if (!code && !gc->dry)
+        code = drop_directories(gc, WEIR_DIR_SET);
     return code || !all.worst ? code : weir_fail_text(all.worst, all.text);
 }

@@ -35,36 +35,27 @@ static int check_foreign(weir_store *store, const char *key, struct weir_handle 
 int weir_foreign_open(struct weir_handle **out, struct weir_blob_stat *stat, weir_store *store,
                       const char *key)
 {
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_OPEN);
-    req.name = key;
-    int code = weir_tier_call(store->tier, &req);
+    struct weir_handle *blob;
+    int code = weir_store_blob_open(store, key, &blob, stat);
     if (code)
         return code;
-    code = check_foreign(store, key, req.handle);
-    if (code) {
-        weir_handle_close(req.handle);
-        return code;
-    }
-    *out = req.handle;
-    *stat = req.stat;
-    return 0;
+    code = check_foreign(store, key, blob);
+    if (code)
+        weir_handle_close(blob);
+    else
+        *out = blob;
+    return code;
 }
 
 static int load_old(struct weir_learned *l, weir_store *store, const char *key)
 {
     char name[WEIR_NAME_BYTES_MAX];
-    struct weir_req req;
     weir_key_name(name, WEIR_DIR_LEARN, key);
-    weir_req_init(&req, WEIR_OP_LOAD);
-    req.name = name;
-    req.len = WEIR_RECORD_BYTES_MAX;
-    int code = weir_tier_call(store->tier, &req);
+    int code = weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &l->old.record,
+                                &l->old.record_size, NULL);
     if (code)
         return code;
     l->has_old = true;
-    l->old.record = req.buf;
-    l->old.record_size = req.result;
     return weir_seal_decode(&l->old.seal, l->old.record, l->old.record_size, key);
 }
 
@@ -94,11 +85,8 @@ int weir_learned_load(struct weir_learned *out, weir_store *store, const char *k
 /* Only what the file still is may be kept. */
 static bool unchanged(weir_store *store, const char *key, uint64_t size, int64_t time_ns)
 {
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = key;
-    return !weir_tier_call(store->tier, &req) && req.stat.size == size &&
-           req.stat.time_ns == time_ns;
+    struct weir_blob_stat stat;
+    return !weir_store_stat(store, key, &stat) && stat.size == size && stat.time_ns == time_ns;
 }
 
 void weir_learned_keep(struct weir_learned *l, weir_store *store, const char *key, uint64_t size,
@@ -118,25 +106,15 @@ void weir_learned_keep(struct weir_learned *l, weir_store *store, const char *ke
         .blocks = l->blocks,
     };
     char name[WEIR_NAME_BYTES_MAX];
-    struct weir_req req;
     uint8_t *record;
     size_t record_size;
     if (weir_sys->random(seal.nonce, sizeof seal.nonce) ||
         weir_seal_encode(&seal, &record, &record_size))
         return;
     weir_key_name(name, WEIR_DIR_LEARN, key);
-    if (l->has_old) {
-        weir_req_init(&req, WEIR_OP_REMOVE_IF);
-        req.name = name;
-        req.buf = l->old.record;
-        req.len = l->old.record_size;
-        weir_tier_call(store->tier, &req);
-    }
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = name;
-    req.buf = record;
-    req.len = record_size;
-    weir_tier_call(store->tier, &req);
+    if (l->has_old)
+        weir_record_drop(store, name, l->old.record, l->old.record_size);
+    weir_record_put(store, name, record, record_size, 0, NULL);
     free(record);
 }
 

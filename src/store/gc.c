@@ -46,34 +46,22 @@ static int sweep(struct weir_gc *gc)
  * before it was made. */
 static void restore_alias(struct weir_gc *gc, const char *key, const char *data_name)
 {
-    struct weir_blob_stat stat;
     struct weir_sealed found;
-    struct weir_req req;
-    char name[WEIR_NAME_BYTES_MAX];
-    if (gc->dry || weir_store_stat(gc->store, key, &stat) != -ENOENT ||
+    if (gc->dry || weir_store_stat(gc->store, key, NULL) != -ENOENT ||
         weir_sealed_load(&found, gc->store, key))
         return;
-    weir_key_name(name, WEIR_DIR_SEAL, key);
-    weir_req_init(&req, WEIR_OP_ALIAS);
-    req.name = key;
-    req.name2 = data_name;
-    req.guard = name;
-    req.buf = found.record;
-    req.len = found.record_size;
     bool same = found.seal.kind == WEIR_SEAL_OBJECT &&
                 found.seal.data_name_size == strlen(data_name) &&
                 !memcmp(found.seal.data_name, data_name, found.seal.data_name_size);
-    if (same && weir_tier_call(gc->store->tier, &req) == 0)
+    if (same && !weir_store_alias(gc->store, key, data_name, found.record, found.record_size))
         gc->result.links_restored++;
     weir_sealed_free(&found);
 }
 
 static int place_void(struct weir_gc *gc, const char *key)
 {
-    struct weir_seal seal = {.kind = WEIR_SEAL_VOID,
-                             .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
+    struct weir_seal seal = {.kind = WEIR_SEAL_VOID, .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
     char name[WEIR_NAME_BYTES_MAX];
-    struct weir_req req;
     uint8_t *record;
     size_t size;
     int code = weir_sys->random(seal.nonce, sizeof seal.nonce);
@@ -83,11 +71,7 @@ static int place_void(struct weir_gc *gc, const char *key)
     if (code)
         return code;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = name;
-    req.buf = record;
-    req.len = size;
-    code = weir_tier_call(gc->store->tier, &req);
+    code = weir_record_put(gc->store, name, record, size, 0, NULL);
     free(record);
     if (!code)
         gc->result.voids_placed++;
@@ -104,8 +88,8 @@ static int is_live(struct weir_gc *gc, const char *key, const uint8_t *nonce)
         return 1;
     if (code)
         return code;
-    code = found.seal.kind == WEIR_SEAL_OBJECT &&
-           !memcmp(found.seal.nonce, nonce, WEIR_NONCE_BYTES);
+    code =
+        found.seal.kind == WEIR_SEAL_OBJECT && !memcmp(found.seal.nonce, nonce, WEIR_NONCE_BYTES);
     weir_sealed_free(&found);
     return code;
 }
@@ -144,13 +128,10 @@ static int collect_data(struct weir_gc *gc, const char *rest)
         return 0;
     }
     if (!gc->dry) {
-        struct weir_req req;
         code = claim(gc, key, nonce);
         if (code) /* -ENOENT: a seal came and went meanwhile; the next gc tries again */
             return code < 0 && code != -ENOENT ? code : 0;
-        weir_req_init(&req, WEIR_OP_REMOVE);
-        req.name = name;
-        code = weir_tier_call(gc->store->tier, &req);
+        code = weir_store_drop(gc->store, name);
         if (code)
             return code == -ENOENT ? 0 : code;
     }
@@ -192,22 +173,18 @@ static int collect_void(struct weir_gc *gc, const char *rest)
 static int collect_learned(struct weir_gc *gc, const char *rest)
 {
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
-    struct weir_blob_stat stat;
     if (!weir_key_of_name(key, rest) || gc->dry)
         return 0;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    if (weir_store_stat(gc->store, key, &stat) != -ENOENT &&
-        weir_store_stat(gc->store, name, &stat))
+    if (weir_store_stat(gc->store, key, NULL) != -ENOENT && weir_store_stat(gc->store, name, NULL))
         return 0;
-    struct weir_req req;
     snprintf(name, sizeof name, "%s%s", WEIR_DIR_LEARN, rest);
-    weir_req_init(&req, WEIR_OP_REMOVE);
-    req.name = name;
-    int code = weir_tier_call(gc->store->tier, &req);
+    int code = weir_store_drop(gc->store, name);
     return code == -ENOENT ? 0 : code;
 }
 
-int weir_gc_drop_directory(struct weir_gc *gc, const char *dir, const char *rest)
+/* Crashed writers leave directories, too. A writer whose directory goes makes it again. */
+static int drop_directory(struct weir_gc *gc, const char *dir, const char *rest)
 {
     char name[WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -231,7 +208,9 @@ static int each(struct weir_gc *gc, const char *dir, int (*fn)(struct weir_gc *,
         return code;
     while ((code = weir_walk_next(walk, &name)) == 1) {
         bool is_dir = name[strlen(name) - 1] == '/';
-        code = is_dir ? weir_gc_drop_directory(gc, dir, name) : fn(gc, name);
+        code = is_dir ? drop_directory(gc, dir, name) : fn(gc, name);
+        if (!code && gc->progress && gc->progress(gc->progress_arg, 1))
+            code = weir_fail(ECANCELED, "gc of '%s' was stopped", gc->store->url);
         if (code)
             break;
     }
@@ -239,7 +218,8 @@ static int each(struct weir_gc *gc, const char *dir, int (*fn)(struct weir_gc *,
     return code;
 }
 
-int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
+int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result, weir_progress_fn progress,
+            void *arg)
 {
     bool now = flags & WEIR_GC_NOW;
     struct weir_gc gc = {
@@ -247,6 +227,8 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result)
         .dry = flags & WEIR_GC_DRY_RUN,
         .grace_ns = now ? 0 : store->grace_ns,
         .void_life_ns = now ? 0 : WEIR_VOID_LIFE_S * 1000000000ull,
+        .progress = progress,
+        .progress_arg = arg,
     };
     int code = weir_store_check_writable(store);
     if (!code)

@@ -67,14 +67,12 @@ static int level_add(struct level *level, const char *name, bool is_dir, weir_ki
 static int has_seal(weir_store *store, const char *key)
 {
     char name[WEIR_NAME_BYTES_MAX];
-    struct weir_req req;
+    struct weir_blob_stat stat;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = name;
-    int code = weir_tier_call(store->tier, &req);
+    int code = weir_store_stat(store, name, &stat);
     if (code == -ENOENT)
         return 0;
-    if (code || req.stat.size != WEIR_SEAL_VOID_BYTES)
+    if (code || stat.size != WEIR_SEAL_VOID_BYTES)
         return code ? code : 1;
     struct weir_sealed found;
     code = weir_sealed_load(&found, store, key);
@@ -179,7 +177,6 @@ static int enter(weir_list *list, const char *dir)
 
 static int find_single(weir_list *list)
 {
-    struct weir_req req;
     int code = has_seal(list->store, list->prefix);
     if (code < 0)
         return code;
@@ -187,9 +184,7 @@ static int find_single(weir_list *list)
     list->single_kind = WEIR_KIND_SEALED;
     if (code)
         return 0;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = list->prefix;
-    code = weir_tier_call(list->store->tier, &req);
+    code = weir_store_stat(list->store, list->prefix, NULL);
     list->single = !code;
     list->single_kind = WEIR_KIND_FOREIGN;
     return code == -ENOENT || code == -ELOOP ? 0 : code;
@@ -239,12 +234,10 @@ static void detail(weir_list *list, weir_entry *entry)
         weir_sealed_free(&found);
         return;
     }
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = entry->key;
-    entry->error = weir_tier_call(list->store->tier, &req);
-    entry->size_bytes = req.stat.size;
-    entry->time_ns = (uint64_t)req.stat.time_ns;
+    struct weir_blob_stat stat = {0};
+    entry->error = weir_store_stat(list->store, entry->key, &stat);
+    entry->size_bytes = stat.size;
+    entry->time_ns = (uint64_t)stat.time_ns;
 }
 
 /* 0: it was removed meanwhile, go on. */

@@ -17,7 +17,8 @@ static const char magic[8] = {'W', 'E', 'I', 'R', 'L', 'O', 'G', 'R'};
 
 struct weir_log {
     weir_store *store;
-    uint64_t known; /* a number that is there: where the search begins */
+    uint64_t known;   /* a number that is there: where the search begins */
+    uint64_t durable; /* a number that survives a power loss, and with it all before */
     char name[WEIR_KEY_BYTES_MAX + 1];
 };
 
@@ -226,6 +227,11 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
                          size, WEIR_LOG_STATE_BYTES_MAX);
     if (code)
         return code;
+    /* What another process wrote may not be durable yet: if it went and this stayed, there would
+     * be a hole. */
+    code = parent->number > log->durable ? weir_log_settle(log, parent) : 0;
+    if (code)
+        return code;
     code = weir_sys->random(nonce, sizeof nonce);
     if (code)
         return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
@@ -237,7 +243,7 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
     code = weir_record_put(log->store, name, bytes, bytes_size, 0, &doubt);
     free(bytes);
     if (!code) {
-        log->known = parent->number + 1;
+        log->known = log->durable = parent->number + 1;
         return 0;
     }
     if (doubt == WEIR_DOUBT_SYNC) {
@@ -254,12 +260,14 @@ int weir_log_settle(struct weir_log *log, const struct weir_log_record *record)
 {
     char name[WEIR_NAME_BYTES_MAX];
     enum weir_doubt doubt;
-    if (!record->number)
+    if (record->number <= log->durable)
         return 0;
     record_name(name, log, record->number);
     int code = weir_record_put(log->store, name, record->bytes, record->size, 0, &doubt);
-    if (code == -EEXIST)
-        return 0; /* a taken name is a durable one */
+    if (code == -EEXIST) { /* a taken name is a durable one */
+        log->durable = record->number;
+        return 0;
+    }
     return code ? weir_fail_in(code, "cannot make sure of record %" PRIu64 " of log '%s'",
                                record->number, log->name)
                 : weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' had disappeared",

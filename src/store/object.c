@@ -45,19 +45,6 @@ struct scan {
 
 /* ---- opening ---- */
 
-static int open_blob(weir_object *obj, struct weir_blob_stat *stat)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_OPEN);
-    req.name = obj->data_name;
-    int code = weir_tier_call(obj->store->tier, &req);
-    if (code)
-        return code;
-    obj->blob = req.handle;
-    *stat = req.stat;
-    return 0;
-}
-
 /* The data of a seal is not there. Was the object removed, or replaced, or has it lost its data? */
 static int data_missing(weir_object *obj)
 {
@@ -78,7 +65,7 @@ static int open_sealed(weir_object *obj)
     struct weir_blob_stat stat;
     snprintf(obj->data_name, sizeof obj->data_name, "%.*s", (int)seal->data_name_size,
              seal->data_name);
-    int code = open_blob(obj, &stat);
+    int code = weir_store_blob_open(obj->store, obj->data_name, &obj->blob, &stat);
     if (code == -ENOENT)
         return data_missing(obj);
     if (code)

@@ -43,7 +43,7 @@ struct weir_put {
     struct weir_req *reqs, *idle;
     unsigned in_flight;
     bool committed, has_data; /* data stands under data_name */
-    int code; /* the first failure: nothing works after it */
+    int code;                 /* the first failure: nothing works after it */
     char text[WEIR_TEXT_MAX];
 };
 
@@ -61,6 +61,9 @@ static int put_options_read(weir_put_options *out, const weir_put_options *given
         size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
         memcpy(out, given, size);
     }
+    if (out->flags & ~WEIR_PUT_OF_SAVE)
+        return weir_fail(EINVAL, "weir_put_options: there are no flags yet, but 0x%x is set",
+                         out->flags);
     if (!out->block_bytes)
         out->block_bytes = WEIR_BLOCK_BYTES_MAX;
     if (out->block_bytes < WEIR_BLOCK_BYTES_MIN || out->block_bytes > WEIR_BLOCK_BYTES_MAX ||
@@ -104,8 +107,8 @@ static int key_free(weir_store *store, const char *key)
         if (!code)
             code = weir_void_clear(store, key, &found, now_ns, WEIR_VOID_LIFE_S * 1000000000ull);
     } else {
-        code = weir_fail(EEXIST, "'%s' exists already (objects are immutable: remove it first)",
-                         key);
+        code =
+            weir_fail(EEXIST, "'%s' exists already (objects are immutable: remove it first)", key);
     }
     weir_sealed_free(&found);
     return code;
@@ -129,10 +132,7 @@ static int put_allocate(weir_put *put, const char *key, const weir_put_options *
     int code = weir_sys->random(put->nonce, sizeof put->nonce);
     if (code)
         return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
-    if (put->flags & WEIR_PUT_OWN_NAME)
-        strcpy(put->data_name, key);
-    else
-        weir_key_data_name(put->data_name, key, put->nonce);
+    weir_key_data_name(put->data_name, key, put->nonce);
     return 0;
 }
 
@@ -165,10 +165,7 @@ static int whose_seal(weir_put *put)
 /* A file somebody else put there has the name already; a sealed object's plain name may, too. */
 static int plain_free(weir_put *put)
 {
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = put->key;
-    int code = weir_tier_call(put->store->tier, &req);
+    int code = weir_store_stat(put->store, put->key, NULL);
     for (int looks = 0; !code && looks < WEIR_LOOKS_MAX; looks++) {
         struct weir_handle *blob;
         struct weir_blob_stat stat;
@@ -209,7 +206,7 @@ int weir_put_open(weir_put **out, weir_store *store, const char *key, const weir
     put->started_ns = weir_sys->now_ns(WEIR_CLOCK_BOOT);
     weir_queue_init(&put->done);
     code = put_allocate(put, key, &given);
-    if (!code && !(put->flags & WEIR_PUT_OWN_NAME))
+    if (!code)
         code = plain_free(put); /* looked at again before the seal: better early than late */
     if (!code)
         code = weir_pool_reserve(put->pool);
@@ -404,18 +401,15 @@ int weir_put_write(weir_put *put, const void *data, size_t size)
 
 /* ---- the commit ---- */
 
-/* Removes what was written, and nothing else that may stand under that name. Only under the key
- * itself could it still be seen, as somebody's plain file: there it must go for good. */
-static int remove_data(weir_put *put)
+/* Removes what was written, and nothing else that may stand under that name. What stays is
+ * unsealed: gc takes it. */
+static void remove_data(weir_put *put)
 {
     struct weir_req req;
-    bool own = put->flags & WEIR_PUT_OWN_NAME;
     weir_req_init(&req, WEIR_OP_REMOVE);
     req.name = put->data_name;
     req.handle = put->sink;
-    req.sync = own;
-    int code = weir_tier_call(put->store->tier, &req);
-    return own && code != -ENOENT && code != -ESTALE ? code : 0;
+    weir_tier_call(put->store->tier, &req);
 }
 
 static int finish_data(weir_put *put)
@@ -443,6 +437,7 @@ static int make_seal(weir_put *put, uint8_t **record, size_t *size)
 {
     struct weir_seal seal = {
         .kind = WEIR_SEAL_OBJECT,
+        .flags = put->flags & WEIR_PUT_OF_SAVE ? WEIR_SEAL_OF_SAVE : 0,
         .algorithm = WEIR_ALGORITHM_XXH3_128,
         .block_bytes = put->block_bytes,
         .size = put->offset,
@@ -475,27 +470,25 @@ static int too_old(weir_put *put)
 /* Puts the seal, and settles what a lost answer leaves open. -ENOENT: what stood there is gone. */
 static int put_seal_once(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = name;
-    req.buf = record;
-    req.len = size;
-    req.off = put->started_ns + put->store->grace_ns / 2;
-    int code = weir_tier_call(put->store->tier, &req);
+    char text[WEIR_TEXT_MAX];
+    enum weir_doubt doubt;
+    uint64_t until_ns = put->started_ns + put->store->grace_ns / 2;
+    int code = weir_record_put(put->store, name, record, size, until_ns, &doubt);
     if (!code)
         return 0;
-    if (req.doubt == WEIR_DOUBT_SYNC)
+    if (doubt == WEIR_DOUBT_SYNC)
         return unknown(put);
-    if (code == -ESTALE && req.doubt == WEIR_SURE)
+    if (code == -ESTALE && doubt == WEIR_SURE)
         return too_old(put);
-    if (code != -EEXIST && req.doubt == WEIR_SURE)
+    if (code != -EEXIST && doubt == WEIR_SURE)
         return code;
+    memcpy(text, weir_fail_last(), sizeof text);
     int whose = whose_seal(put);
     if (whose == 0 || whose == -EEXIST || whose == -EAGAIN)
         return whose;
-    if (whose == -ENOENT && req.doubt == WEIR_SURE) /* the tier knows that ours never stood there */
+    if (whose == -ENOENT && doubt == WEIR_SURE) /* the tier knows that ours never stood there */
         return whose;
-    weir_fail_text(code, req.text);
+    weir_fail_text(code, text);
     return unknown(put);
 }
 
@@ -503,19 +496,12 @@ static int put_seal_once(weir_put *put, const char *name, uint8_t *record, size_
  * nothing and goes. Nobody was told of it. (If it is gone already, a remover took both.) */
 static int recheck(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
-    struct weir_req req;
     if (weir_sys->now_ns(WEIR_CLOCK_BOOT) - put->started_ns <= put->store->grace_ns / 2)
         return 0;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = put->data_name;
-    int code = weir_tier_call(put->store->tier, &req);
+    int code = weir_store_stat(put->store, put->data_name, NULL);
     if (code != -ENOENT)
         return code ? unknown(put) : 0;
-    weir_req_init(&req, WEIR_OP_REMOVE_IF);
-    req.name = name;
-    req.buf = record;
-    req.len = size;
-    code = weir_tier_call(put->store->tier, &req);
+    code = weir_record_drop(put->store, name, record, size);
     if (code == -ENOENT || code == -ESTALE)
         return 0;
     return code ? unknown(put) : too_old(put);
@@ -531,27 +517,12 @@ static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t siz
     return code ? code : recheck(put, name, record, size);
 }
 
-/* A plain name beside the data, for people, unless the object was removed meanwhile. That it cannot
- * be made is no failure. */
-static void make_alias(weir_put *put, const char *seal_name, uint8_t *record, size_t size)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_ALIAS);
-    req.name = put->key;
-    req.name2 = put->data_name;
-    req.guard = seal_name;
-    req.buf = record;
-    req.len = size;
-    weir_tier_call(put->store->tier, &req);
-}
-
 static int seal_it(weir_put *put)
 {
     char name[WEIR_NAME_BYTES_MAX];
     uint8_t *record;
     size_t size;
-    bool own = put->flags & WEIR_PUT_OWN_NAME;
-    int code = own ? 0 : plain_free(put);
+    int code = plain_free(put);
     if (!code)
         code = make_seal(put, &record, &size);
     if (code)
@@ -559,8 +530,10 @@ static int seal_it(weir_put *put)
     weir_key_name(name, WEIR_DIR_SEAL, put->key);
     weir_sha256(put->digest, record, size);
     code = put_seal(put, name, record, size);
-    if (!code && !own)
-        make_alias(put, name, record, size);
+    /* A plain name beside the data, for people, unless the object was removed meanwhile. That it
+     * cannot be made is no failure. */
+    if (!code)
+        weir_store_alias(put->store, put->key, put->data_name, record, size);
     free(record);
     return code;
 }
@@ -579,11 +552,8 @@ int weir_put_commit(weir_put *put, weir_put_result *result)
          * stays: gc will know. */
         put->code = 0;
         put_failed(put, code);
-        if (put->has_data && code != -WEIR_EUNKNOWN && remove_data(put)) {
-            weir_fail_text(0, put->text);
-            put->code = 0;
-            put_failed(put, unknown(put));
-        }
+        if (put->has_data && code != -WEIR_EUNKNOWN)
+            remove_data(put);
         put->has_data = false;
         return put_failed(put, code);
     }

@@ -38,33 +38,17 @@ static int remove_sealed(weir_store *store, const char *key, const struct weir_s
 {
     char data_name[WEIR_NAME_BYTES_MAX];
     struct weir_handle *blob = NULL;
-    struct weir_req req;
-    int code = 0;
     snprintf(data_name, sizeof data_name, "%.*s", (int)found->seal.data_name_size,
              found->seal.data_name);
-    bool own = !strcmp(data_name, key); /* then it has no other name */
-    if (!own) {
-        weir_req_init(&req, WEIR_OP_OPEN);
-        req.name = data_name;
-        code = weir_tier_call(store->tier, &req);
-        blob = code ? NULL : req.handle;
-        if (code && code != -ENOENT) /* missing data is no reason to keep a seal */
-            return code;
-    }
+    int code = weir_store_blob_open(store, data_name, &blob, NULL);
+    if (code && code != -ENOENT) /* missing data is no reason to keep a seal */
+        return code;
     code = remove_seal(store, key, found, blob);
     weir_handle_close(blob);
     if (code)
         return code;
-    /* What stays is unsealed: gc takes it. But under the key itself it would look like somebody
-     * else's file. */
-    weir_req_init(&req, WEIR_OP_REMOVE);
-    req.name = data_name;
-    req.sync = own;
-    code = weir_tier_call(store->tier, &req);
-    if (!own || !code || code == -ENOENT)
-        return 0;
-    weir_fail_in(code, "'%s' was removed, but its file may have stayed", key);
-    return -WEIR_EUNKNOWN;
+    weir_store_drop(store, data_name); /* what stays is unsealed: gc takes it */
+    return 0;
 }
 
 /* Why there is nothing to remove; -EAGAIN: there may be now. */
@@ -117,36 +101,27 @@ int weir_remove_damaged(weir_store *store, const char *key)
 {
     char name[WEIR_NAME_BYTES_MAX];
     struct weir_seal seal;
-    struct weir_req req, load;
+    uint8_t *record;
+    size_t size;
     int code = weir_store_check_writable(store);
     if (!code)
         code = weir_key_check(key);
     if (code)
         return code;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    weir_req_init(&load, WEIR_OP_LOAD);
-    load.name = name;
-    load.len = WEIR_RECORD_BYTES_MAX;
-    code = weir_tier_call(store->tier, &load);
+    code = weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &record, &size, NULL);
     if (code)
         return code == -ENOENT ? no_object(store, key) : code;
-    bool damaged = weir_seal_decode(&seal, load.buf, load.result, key) == -EBADMSG;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = key;
-    if (damaged && weir_tier_call(store->tier, &req)) {
+    bool damaged = weir_seal_decode(&seal, record, size, key) == -EBADMSG;
+    if (!damaged)
+        code = weir_fail(EINVAL, "the seal of '%s' is not damaged: remove it as usual", key);
+    else if (weir_store_stat(store, key, NULL))
         code = weir_fail(EBUSY,
                          "'%s' has no plain name under which its bytes would stay: copy them from "
                          "'%s%s~…' to '%s' first",
                          key, WEIR_DIR_DATA, key, key);
-    } else if (damaged) {
-        weir_req_init(&req, WEIR_OP_REMOVE_IF);
-        req.name = name;
-        req.buf = load.buf;
-        req.len = load.result;
-        code = weir_tier_call(store->tier, &req);
-    } else {
-        code = weir_fail(EINVAL, "the seal of '%s' is not damaged: remove it as usual", key);
-    }
-    free(load.buf);
+    else
+        code = weir_record_drop(store, name, record, size);
+    free(record);
     return code;
 }

@@ -43,7 +43,8 @@ int weir_seal_encode(const struct weir_seal *seal, uint8_t **out, size_t *size)
     weir_store_le(record + 16, seal->size, 8);
     memcpy(record + 24, seal->nonce, WEIR_NONCE_BYTES);
     weir_store_le(record + 40, seal->time_ns, 8);
-    weir_store_le(record + 48, seal->data_name_size, 4);
+    weir_store_le(record + 48, seal->data_name_size, 2);
+    weir_store_le(record + 50, seal->flags, 2);
     weir_store_le(record + 52, seal->meta_size, 4);
     weir_store_le(record + 56, seal->blocks, 8);
     uint8_t *at = record + HEAD_BYTES;
@@ -82,10 +83,11 @@ static const char *head_fault(const struct weir_seal *s)
 /* A seal copied or moved to another key must not make that key's reader follow it. */
 static bool name_belongs(const struct weir_seal *s, const char *key)
 {
-    char own[WEIR_NAME_BYTES_MAX];
-    weir_key_data_name(own, key, s->nonce);
-    if (s->data_name_size == strlen(own) && !memcmp(s->data_name, own, s->data_name_size))
-        return true;
+    char name[WEIR_NAME_BYTES_MAX];
+    if (s->kind == WEIR_SEAL_OBJECT) {
+        weir_key_data_name(name, key, s->nonce);
+        key = name;
+    }
     return s->data_name_size == strlen(key) && !memcmp(s->data_name, key, s->data_name_size);
 }
 
@@ -117,7 +119,8 @@ int weir_seal_decode(struct weir_seal *out, const uint8_t *record, size_t size, 
         .block_bytes = (uint32_t)weir_load_le(record + 12, 4),
         .size = weir_load_le(record + 16, 8),
         .time_ns = weir_load_le(record + 40, 8),
-        .data_name_size = (size_t)weir_load_le(record + 48, 4),
+        .data_name_size = (size_t)weir_load_le(record + 48, 2),
+        .flags = (uint16_t)weir_load_le(record + 50, 2),
         .meta_size = (size_t)weir_load_le(record + 52, 4),
         .blocks = weir_load_le(record + 56, 8),
     };

@@ -58,8 +58,7 @@ static void node_name(char out[WEIR_NAME_BYTES_MAX], const char *prefix, uint32_
 static int node_load(struct held *out, weir_store *store, const char *name)
 {
     struct held held = {0};
-    int code =
-        weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &held.bytes, &held.size, NULL);
+    int code = weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &held.bytes, &held.size, NULL);
     if (code)
         return code;
     code = weir_node_decode(&held.node, held.bytes, held.size);
@@ -112,7 +111,11 @@ static int node_put(const struct weir_set *set, const struct held *held)
     if (!code || (code != -EEXIST && doubt == WEIR_SURE))
         return code;
     snprintf(why, sizeof why, "%s", weir_fail_last());
-    if (doubt == WEIR_DOUBT_SYNC || set_load(&there, set, held->node.level, held->node.index)) {
+    int found =
+        doubt == WEIR_DOUBT_SYNC ? code : set_load(&there, set, held->node.level, held->node.index);
+    if (found == -EINVAL || found == -EBADMSG) /* it is known what stands there: no good */
+        return found;
+    if (found) {
         weir_fail(EIO, "the outcome of publishing '%s' is unknown: %s", name, why);
         return -WEIR_EUNKNOWN;
     }
@@ -203,6 +206,38 @@ static int climb(const struct weir_set *set, struct held *at)
     return 1;
 }
 
+/* Takes a published part further. again: it was put before, and nobody but us may be left to take
+ * what came of that further. */
+static int merge(struct weir_set *set, struct held *at, bool again, bool *committed)
+{
+    int code;
+    if (again) {
+        code = weir_set_finish(set);
+        if (code == -EAGAIN)
+            return 0;
+    } else {
+        code = climb(set, at);
+        if (code != 1)
+            return code;
+        code = commit(set, at);
+    }
+    *committed = !code;
+    return code;
+}
+
+/* A part that is published may become visible whatever went wrong behind it: unless the code is a
+ * verdict, what becomes of it is unknown. */
+static int published(const struct weir_set *set, uint32_t part, int code)
+{
+    static const int verdicts[] = {0, EEXIST, EINVAL, ESTALE, EBADMSG, EPROTO, E2BIG};
+    for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++)
+        if (code == -verdicts[i])
+            return code;
+    weir_fail_in(code, "part %u of '%s' is published, but whether all is committed is unknown",
+                 part, set->prefix);
+    return -WEIR_EUNKNOWN;
+}
+
 int weir_set_put(struct weir_set *set, uint32_t part, const struct weir_ref *refs, uint32_t count,
                  const void *note, size_t note_size, bool *committed)
 {
@@ -222,11 +257,7 @@ int weir_set_put(struct weir_set *set, uint32_t part, const struct weir_ref *ref
     if (!code)
         code = node_put(set, &at);
     if (code >= 0)
-        code = climb(set, &at);
-    if (code == 1) {
-        code = commit(set, &at);
-        *committed = !code;
-    }
+        code = published(set, part, merge(set, &at, code == 1, committed));
     held_free(&at);
     return code;
 }
@@ -281,12 +312,11 @@ static int look(struct weir_set *set)
     return code;
 }
 
-int weir_set_finish(struct weir_set *set)
+/* Completes the root and commits it: -EAGAIN, -ENOENT if something is missing or goes meanwhile. */
+static int finish(struct weir_set *set)
 {
     struct held root = {0};
-    int code = weir_store_check_writable(set->store);
-    if (!code)
-        code = complete(set, set->root_level, 0);
+    int code = complete(set, set->root_level, 0);
     if (!code)
         code = set_load(&root, set, set->root_level, 0);
     /* Whoever put it may not have lived to make it durable; what a commit names must be. */
@@ -294,10 +324,22 @@ int weir_set_finish(struct weir_set *set)
         code = 0;
     if (!code)
         code = commit(set, &root);
-    else if (code == -ENOENT)
-        code = look(set); /* gc takes it away, and the log says why */
     held_free(&root);
     return code;
+}
+
+int weir_set_finish(struct weir_set *set)
+{
+    char why[WEIR_TEXT_MAX];
+    int code = weir_store_check_writable(set->store);
+    if (!code)
+        code = finish(set);
+    if (code != -EAGAIN && code != -ENOENT)
+        return code;
+    /* A part may also be missing because gc took it: then the log knows what became of the save. */
+    snprintf(why, sizeof why, "%s", weir_fail_last());
+    code = look(set);
+    return code == -EAGAIN ? weir_fail_text(code, why) : code;
 }
 
 /* Waiters that began together must not look together for ever. */

@@ -16,7 +16,7 @@ enum {
     ENGINE_DEPTH_FACTOR = 4, /* streams that can be at full depth at once */
     GRACE_S_DEFAULT = 86400,
     POOL_BYTES_DEFAULT = 64 << 20,
-    PUT_TRIES_MAX = 8, /* each one takes a sleep of half the grace to fail */
+    PUT_TRIES_MAX = 8, /* each takes a sleep of half the grace to fail */
 };
 
 _Static_assert(WEIR_BLOCK_BYTES_MAX == WEIR_BUFFER_BYTES, "a buffer holds whole blocks");
@@ -89,18 +89,114 @@ int weir_store_check_writable(const weir_store *store)
     return code;
 }
 
-static int marker_load(weir_store *store)
+int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat)
 {
     struct weir_req req;
-    weir_req_init(&req, WEIR_OP_LOAD);
-    req.name = WEIR_NAME_STORE;
-    req.len = WEIR_MARKER_BYTES_MAX;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = name;
+    int code = weir_tier_call(store->tier, &req);
+    if (!code && stat)
+        *stat = req.stat;
+    return code;
+}
+
+int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
+                         struct weir_blob_stat *stat)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_OPEN);
+    req.name = name;
     int code = weir_tier_call(store->tier, &req);
     if (code)
         return code;
+    *out = req.handle;
+    if (stat)
+        *stat = req.stat;
+    return 0;
+}
+
+int weir_store_drop(weir_store *store, const char *name)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = name;
+    return weir_tier_call(store->tier, &req);
+}
+
+int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
+                     size_t size)
+{
+    char guard[WEIR_NAME_BYTES_MAX];
+    struct weir_req req;
+    weir_key_name(guard, WEIR_DIR_SEAL, key);
+    weir_req_init(&req, WEIR_OP_ALIAS);
+    req.name = key;
+    req.name2 = data_name;
+    req.guard = guard;
+    req.buf = (void *)seal;
+    req.len = size;
+    return weir_tier_call(store->tier, &req);
+}
+
+int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
+                     int64_t *time_ns)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_LOAD);
+    req.name = name;
+    req.len = max;
+    int code = weir_tier_call(store->tier, &req);
+    if (code)
+        return code;
+    *buf = req.buf;
+    *size = req.result;
+    if (time_ns)
+        *time_ns = req.stat.time_ns;
+    return 0;
+}
+
+int weir_record_put(weir_store *store, const char *name, const uint8_t *buf, size_t size,
+                    uint64_t until_ns, enum weir_doubt *doubt)
+{
+    struct weir_req req;
+    int code = -ESTALE;
+    /* Without an instant, stale is only a temporary file that gc swept away under a sleeper. */
+    for (int tries = 0; code == -ESTALE && tries < (until_ns ? 1 : PUT_TRIES_MAX); tries++) {
+        weir_req_init(&req, WEIR_OP_PUT);
+        req.name = name;
+        req.buf = (void *)buf;
+        req.len = size;
+        req.off = until_ns;
+        code = weir_tier_call(store->tier, &req);
+    }
+    if (code == -ESTALE && !until_ns)
+        code = weir_fail(EBUSY, "'%s' was swept away again and again while it was written", name);
+    if (doubt)
+        *doubt = req.doubt;
+    return code;
+}
+
+int weir_record_drop(weir_store *store, const char *name, const uint8_t *buf, size_t size)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_REMOVE_IF);
+    req.name = name;
+    req.buf = (void *)buf;
+    req.len = size;
+    return weir_tier_call(store->tier, &req);
+}
+
+static int marker_load(weir_store *store)
+{
     struct weir_marker marker;
-    code = weir_marker_decode(&marker, req.buf, req.result);
-    free(req.buf);
+    uint8_t *record;
+    size_t size;
+    int code =
+        weir_record_load(store, WEIR_NAME_STORE, WEIR_MARKER_BYTES_MAX, &record, &size, NULL);
+    if (code)
+        return code;
+    code = weir_marker_decode(&marker, record, size);
+    free(record);
     if (code)
         return weir_fail_in(code, "cannot open store '%s'", store->url);
     weir_uuid_text(store->uuid, marker.uuid);
@@ -113,16 +209,11 @@ static int marker_make(weir_store *store, uint64_t grace_s)
     struct weir_marker marker = {.grace_ns = grace_s * 1000000000,
                                  .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
     uint8_t record[WEIR_MARKER_BYTES];
-    struct weir_req req;
     int code = weir_sys->random(marker.uuid, sizeof marker.uuid);
     if (code)
         return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
     weir_marker_encode(record, &marker);
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = WEIR_NAME_STORE;
-    req.buf = record;
-    req.len = sizeof record;
-    code = weir_tier_call(store->tier, &req);
+    code = weir_record_put(store, WEIR_NAME_STORE, record, sizeof record, 0, NULL);
     if (code == -EEXIST)
         return marker_load(store); /* somebody was faster: it is theirs */
     if (code)
@@ -225,83 +316,28 @@ int weir_store_stats(weir_store *store, weir_stat_row *rows, size_t max)
 int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key)
 {
     char name[WEIR_NAME_BYTES_MAX];
-    struct weir_sealed sealed = {0};
-    struct weir_req req;
+    struct weir_sealed sealed;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    weir_req_init(&req, WEIR_OP_LOAD);
-    req.name = name;
-    req.len = WEIR_RECORD_BYTES_MAX;
-    int code = weir_tier_call(store->tier, &req);
+    int code = weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &sealed.record,
+                                &sealed.record_size, &sealed.time_ns);
     if (code)
         return code != -EFBIG
                    ? code
                    : weir_fail(EBADMSG, "the seal of '%s' is damaged: it is too long", key);
-    code = weir_seal_decode(&sealed.seal, req.buf, req.result, key);
+    code = weir_seal_decode(&sealed.seal, sealed.record, sealed.record_size, key);
     if (!code && sealed.seal.kind == WEIR_SEAL_LEARNED)
         code = weir_fail(EBADMSG, "the seal of '%s' is damaged: it is a learned one", key);
-    if (code) {
-        free(req.buf);
-        return code;
-    }
-    sealed.record = req.buf;
-    sealed.record_size = req.result;
-    sealed.time_ns = req.stat.time_ns;
-    *out = sealed;
-    return 0;
+    if (code)
+        free(sealed.record);
+    else
+        *out = sealed;
+    return code;
 }
 
 void weir_sealed_free(struct weir_sealed *sealed)
 {
     free(sealed->record);
     sealed->record = NULL;
-}
-
-int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_STAT);
-    req.name = name;
-    int code = weir_tier_call(store->tier, &req);
-    if (!code)
-        *stat = req.stat;
-    return code;
-}
-
-int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
-                     int64_t *time_ns)
-{
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_LOAD);
-    req.name = name;
-    req.len = max;
-    int code = weir_tier_call(store->tier, &req);
-    if (code)
-        return code;
-    *buf = req.buf;
-    *size = req.result;
-    if (time_ns)
-        *time_ns = req.stat.time_ns;
-    return 0;
-}
-
-int weir_record_put(weir_store *store, const char *name, const void *buf, size_t size,
-                    uint64_t until_ns, enum weir_doubt *doubt)
-{
-    int code = -ESTALE;
-    /* Without an instant, stale is only a temporary file that gc swept away under a sleeper. */
-    for (int tries = 0; code == -ESTALE && tries < (until_ns ? 1 : PUT_TRIES_MAX); tries++) {
-        struct weir_req req;
-        weir_req_init(&req, WEIR_OP_PUT);
-        req.name = name;
-        req.buf = (void *)buf;
-        req.len = size;
-        req.off = until_ns;
-        code = weir_tier_call(store->tier, &req);
-        *doubt = req.doubt;
-    }
-    if (code == -ESTALE && !until_ns)
-        code = weir_fail(EBUSY, "'%s' was swept away again and again while it was written", name);
-    return code;
 }
 
 int weir_store_now(weir_store *store, int64_t *time_ns)
@@ -327,13 +363,8 @@ int weir_void_clear(weir_store *store, const char *key, const struct weir_sealed
                          "collected): try again in %d seconds",
                          key, WEIR_VOID_LIFE_S);
     char name[WEIR_NAME_BYTES_MAX];
-    struct weir_req req;
     weir_key_name(name, WEIR_DIR_SEAL, key);
-    weir_req_init(&req, WEIR_OP_REMOVE_IF);
-    req.name = name;
-    req.buf = found->record;
-    req.len = found->record_size;
-    int code = weir_tier_call(store->tier, &req);
+    int code = weir_record_drop(store, name, found->record, found->record_size);
     /* Whoever else cleared it, it is cleared. */
     return code == -ENOENT || code == -ESTALE ? 0 : code;
 }

@@ -28,6 +28,26 @@ int weir_store_check(const weir_store *store);
 /* The same, and -EROFS where nothing may be written. */
 int weir_store_check_writable(const weir_store *store);
 
+/* ---- requests that are waited for: the tier's contract (tier.h), one call each ---- */
+
+/* stat may be NULL: is it there? */
+int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat);
+/* stat may be NULL. */
+int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
+                         struct weir_blob_stat *stat);
+int weir_store_drop(weir_store *store, const char *name);
+/* The plain name of an object, for as long as its seal is this record. */
+int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
+                     size_t size);
+/* *buf is the caller's to free. time_ns, the record's by the tier's clock, may be NULL. */
+int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
+                     int64_t *time_ns);
+/* If absent, and not after until_ns (boot-time clock; 0: any time). doubt may be NULL. */
+int weir_record_put(weir_store *store, const char *name, const uint8_t *buf, size_t size,
+                    uint64_t until_ns, enum weir_doubt *doubt);
+/* If it is just this; -ESTALE if it is another. */
+int weir_record_drop(weir_store *store, const char *name, const uint8_t *buf, size_t size);
+
 /* A seal and the record it points into. */
 struct weir_sealed {
     struct weir_seal seal;
@@ -44,16 +64,9 @@ void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
 /* The same of what was just committed. */
 void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
 
-/* ---- records and names of the tier ---- */
-
-int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat);
-/* *buf is the caller's; time_ns may be NULL. */
-int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
-                     int64_t *time_ns);
-/* Put if absent; until_ns: not after that instant of the boot-time clock, else -ESTALE; 0:
- * whenever. */
-int weir_record_put(weir_store *store, const char *name, const void *buf, size_t size,
-                    uint64_t until_ns, enum weir_doubt *doubt);
+/* A flag of weir_put_options that only this library's own writers use: the object is part of a save
+ * (set.h). What else stands below the name of a log is not gc's to delete. */
+#define WEIR_PUT_OF_SAVE 0x80000000u
 
 /* What the tier's clock says now. */
 int weir_store_now(weir_store *store, int64_t *time_ns);
@@ -92,13 +105,11 @@ struct weir_gc {
     bool dry;
     int64_t now_ns; /* the tier's */
     uint64_t grace_ns, void_life_ns;
-    uint64_t nodes; /* of sets, that went */
     weir_gc_result result;
+    weir_progress_fn progress; /* or NULL */
+    void *progress_arg;
 };
 bool weir_gc_is_old(const struct weir_gc *gc, int64_t time_ns, uint64_t age_ns);
-/* Crashed writers leave directories, too: dir/rest goes if it is empty and was left alone for the
- * grace; always 0. A writer whose directory goes makes it again. */
-int weir_gc_drop_directory(struct weir_gc *gc, const char *dir, const char *rest);
 /* The saves of every ledger that are retired, or that nobody will ever commit (collect.c). */
 int weir_gc_saves(struct weir_gc *gc);
 

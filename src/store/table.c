@@ -49,15 +49,19 @@ static int emit(struct weir_table_put *put, const void *data, size_t size)
     return weir_put_write(put->put, data, size);
 }
 
-int weir_table_put_open(struct weir_table_put **out, weir_store *store, const char *key)
+int weir_table_put_open(struct weir_table_put **out, weir_store *store, const char *key,
+                        uint32_t flags)
 {
     uint8_t head[HEAD_BYTES] = {0};
+    weir_put_options opts;
+    weir_put_options_init(&opts);
+    opts.flags = flags;
     struct weir_table_put *put = weir_alloc(sizeof *put);
     if (!put)
         return weir_fail_memory();
     int code = weir_sha256_begin(&put->digest);
     if (!code)
-        code = weir_put_open(&put->put, store, key, NULL);
+        code = weir_put_open(&put->put, store, key, &opts);
     memcpy(head, magic, sizeof magic);
     weir_store_le(head + 8, VERSION, 2);
     if (!code)

@@ -28,7 +28,9 @@ enum {
 /* ---- writing; a handle belongs to one thread ---- */
 
 struct weir_table_put;
-int weir_table_put_open(struct weir_table_put **out, weir_store *store, const char *key);
+/* flags: of weir_put_options. */
+int weir_table_put_open(struct weir_table_put **out, weir_store *store, const char *key,
+                        uint32_t flags);
 /* -EINVAL unless key comes after the one before it. */
 int weir_table_put_row(struct weir_table_put *put, const void *key, size_t key_size,
                        const void *value, size_t value_size);

@@ -624,10 +624,13 @@ static void lease_close(struct weir_handle *handle)
     bool ours = lease->generation == weir_fork_generation();
     if (ours && lease->alone) {
         struct weir_req req;
+        char text[WEIR_TEXT_MAX]; /* why the caller gives it back: a failure here is none of his */
+        snprintf(text, sizeof text, "%s", weir_fail_last());
         weir_req_init(&req, WEIR_OP_REMOVE);
         req.io.context = lease->tier;
         if (!in_dir(&req, lease->name, WEIR_DIRS_FIND, unlink_in))
             weir_dirs_prune(lease->tier->dirs, lease->name, kept_part(lease->name));
+        weir_fail_text(0, text);
     }
     if (ours)
         weir_sys->flock(lease->fd, LOCK_UN);

@@ -7,26 +7,10 @@
 
 #include "util/err.h"
 #include "util/hash.h"
+#include "util/utf8.h"
 #include "weir.h"
 
 enum { NONCE_DIGITS = 2 * WEIR_NONCE_BYTES };
-
-/* Length of the well-formed UTF-8 character at s, or 0 (overlong forms and surrogates too). */
-static size_t utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return length;
-}
 
 /* C0, DEL and C1 (U+0080..U+009F, which is 0xc2 0x80..0x9f). */
 static bool is_control(const unsigned char *s)
@@ -66,7 +50,7 @@ static const char *key_fault(const char *key, bool *too_long)
         return "it is longer than 1024 bytes";
     }
     for (size_t i = 0, n; i < size; i += n) {
-        n = utf8_length((const unsigned char *)key + i);
+        n = weir_utf8_length((const unsigned char *)key + i, size - i);
         if (!n)
             return "it is not UTF-8";
         if (is_control((const unsigned char *)key + i))

@@ -25,7 +25,7 @@ def on_terminal(weir, *args, stdout="tty", after=None):
         if not piece:
             break
         shown += piece
-        if after and b"%" in shown:
+        if after and re.search(rb"%|files", shown):
             process.send_signal(after)
             after = None
     os.close(ours)
@@ -106,3 +106,30 @@ def test_ctrl_c_takes_the_bar_away(weir, slow):
     rc, shown = on_terminal(weir, "--store", slow, "put", "f", after=signal.SIGINT)
     assert rc == 130
     assert shown.endswith("\r\x1b[Kweir: stopped by SIGINT\r\n")
+
+
+@pytest.fixture
+def sluggish(weir):
+    """A store in which gc has to look at 60 files, and takes its time for each."""
+    weir("init")
+    for i in range(60):
+        (weir.store / ".weir/data").mkdir(exist_ok=True)
+        (weir.store / f".weir/data/k{i}~00112233445566778899aabbccddeeff").write_bytes(b"debris")
+    return f"file://{weir.store}?fault_delay=10ms"
+
+
+def test_gc_counts(weir, sluggish):
+    rc, shown = on_terminal(weir, "--store", sluggish, "gc", "--dry-run", "--now")
+    assert rc == 0
+    assert re.search(r"\rcollecting  \d+ files  0:0\d\x1b\[K", shown), shown
+    assert shown.endswith("\r\x1b[Kwould remove 60 abandoned objects (360 B) and "
+                          "0 temporary files\r\n")
+
+
+def test_gc_stops(weir, sluggish):
+    rc, shown = on_terminal(weir, "--store", sluggish, "gc", "--now", after=signal.SIGINT)
+    assert rc == 130
+    assert shown.endswith("\r\x1b[Kweir: stopped by SIGINT\r\n")
+    left = len(list((weir.store / ".weir/data").iterdir()))
+    assert 0 < left < 60
+    assert f"removed {left} abandoned objects" in weir("gc", "--now").out

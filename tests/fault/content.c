@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "io/io.h"
+#include "store/store.h"
 #include "test.h"
 
 enum { PIECE_BYTES = 1 << 20, META_BYTES = sizeof(struct content) };
@@ -97,8 +98,8 @@ int content_put(weir_store *store, const char *key, struct content what, unsigne
     weir_put_options_init(&opts);
     opts.meta = &what;
     opts.meta_bytes = META_BYTES;
-    opts.flags = how & CONTENT_OWN_NAME ? WEIR_PUT_OWN_NAME : 0;
     opts.size_bytes = how & CONTENT_HINT ? what.size : 0;
+    opts.flags = how & CONTENT_OF_SAVE ? WEIR_PUT_OF_SAVE : 0;
     int code = weir_put_open(&put, store, key, &opts);
     if (code)
         return code;

@@ -14,7 +14,6 @@
 struct look {
     weir_store *store;
     const char *root;
-    bool (*foreign_ok)(const char *key);
     unsigned faults;
 };
 
@@ -89,12 +88,10 @@ static void judge_plain(struct look *look, const char *path)
         return;
     }
     const weir_info *info = weir_object_info(obj);
-    if (info->kind == WEIR_KIND_FOREIGN) {
-        if (!look->foreign_ok || !look->foreign_ok(path))
-            fault(look, path, "a plain name without an object");
-    } else if (!same_inode(look->root, path, info->data_name)) {
+    if (info->kind == WEIR_KIND_FOREIGN)
+        fault(look, path, "a plain name without an object");
+    else if (!same_inode(look->root, path, info->data_name))
         fault(look, path, "the plain name is not the object's data");
-    }
     weir_object_close(obj);
 }
 
@@ -130,9 +127,9 @@ static void judge_dir(struct look *look, const FTSENT *entry, const char *path)
         fault(look, path, "an empty directory");
 }
 
-unsigned disk_debris(weir_store *store, const char *root, bool (*foreign_ok)(const char *key))
+unsigned disk_debris(weir_store *store, const char *root)
 {
-    struct look look = {store, root, foreign_ok, 0};
+    struct look look = {store, root, 0};
     char *const roots[] = {(char *)root, NULL};
     size_t skip = strlen(root) + 1;
     FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);

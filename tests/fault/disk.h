@@ -10,9 +10,9 @@
 
 /* Walks the directory of an idle store after weir_gc(WEIR_GC_NOW) and prints what should not be
  * there: temporaries, data that no live seal names, voids, seals without data, plain names that are
- * not the object's own data, learned records of nothing, empty directories of the engine's.
- * Returns how many. foreign_ok (or NULL) says which plain files may be there without a seal. */
-unsigned disk_debris(weir_store *store, const char *root, bool (*foreign_ok)(const char *key));
+ * not the object's own data, learned records of nothing, empty directories of the engine's,
+ * plain files without a seal. Returns how many. */
+unsigned disk_debris(weir_store *store, const char *root);
 /* How many live objects lack their plain name although nothing stands in its way. */
 unsigned disk_plain_missing(weir_store *store, const char *root);
 /* True if below root there is nothing but the engine's own empty directories and its marker. */

@@ -182,12 +182,12 @@ static void many_small(struct site *s)
     check_filled(s);
     remove_filled(s, 2);
     check_filled(s);
-    OK(weir_gc(s->store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(s->store, WEIR_GC_NOW, NULL, NULL, NULL));
     uint64_t after = place_free_bytes(s->mount);
     CHECK(after > before);
     OK(content_put(s->store, "again", (struct content){31, 9000}, 0));
     OK(content_expect(s->store, "again", (struct content){31, 9000}));
-    CHECK_EQ(disk_debris(s->store, s->root, NULL), 0);
+    CHECK_EQ(disk_debris(s->store, s->root), 0);
     printf("  %s, %s: %u small objects filled it; removing half of them gave %llu KiB back\n",
            s->kind, s->engine, s->filled, (unsigned long long)(after - before) >> 10);
     drop_filler(s);
@@ -223,7 +223,7 @@ static void on_site(const char *kind, const char *engine, uint64_t bytes, bool l
     many_small(s);
     check_kept(s);
     check_given_back(s, before);
-    CHECK_EQ(disk_debris(s->store, s->root, NULL), 0);
+    CHECK_EQ(disk_debris(s->store, s->root), 0);
     weir_store_close(s->store);
     place_unmount(s->mount);
     free(s);

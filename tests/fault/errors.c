@@ -73,7 +73,7 @@ static int read_only_main(void *arg)
     check_text("large put", content_put(store, "new/two", middle, CONTENT_HINT), -EROFS, "new/two",
                why);
     check_text("remove", weir_remove(store, "middle"), -EROFS, "middle", why);
-    check_text("gc", weir_gc(store, WEIR_GC_NOW, NULL), -EROFS, root, why);
+    check_text("gc", weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL), -EROFS, root, why);
     check_readable(store);
     weir_store_close(store);
     /* Asked to make it if it is not there: it is. One that is not there cannot be made. */
@@ -148,7 +148,7 @@ static int removed_main(void *arg)
     if (!code)
         OK(content_expect(store, "cached/dir/y", middle));
     note("remove", weir_remove(store, "cached/dir/x"));
-    note("gc", weir_gc(store, WEIR_GC_NOW, &result));
+    note("gc", weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     code = weir_list_open(&list, store, "", WEIR_LIST_RECURSIVE);
     note("list", code);
     if (!code)
@@ -189,7 +189,7 @@ static void across_mounts(void)
     OK(content_put(there, "sub/x", middle, 0));
     OK(content_expect(there, "sub/x", middle));
     OK(content_expect(here, "sub/x", middle));
-    OK(weir_gc(there, WEIR_GC_NOW, NULL));
+    OK(weir_gc(there, WEIR_GC_NOW, NULL, NULL, NULL));
     OK(weir_remove(there, "sub/x"));
     CHECK(umount(inner) == 0);
     weir_store_close(there);
@@ -228,7 +228,7 @@ static int unreadable_main(void *arg)
     note("get", code);
     CHECK(is_device_error(code));
     note("remove", weir_remove(store, "large"));
-    note("gc", weir_gc(store, WEIR_GC_NOW, NULL));
+    note("gc", weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     weir_store_close(store);
     return 0;
 }
@@ -264,7 +264,7 @@ static int unwritable_main(void *arg)
                   (code == 0 && codes[i] == -WEIR_EUNKNOWN));
     }
     note("remove", weir_remove(store, "o/0"));
-    note("gc", weir_gc(store, WEIR_GC_NOW, NULL));
+    note("gc", weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     weir_store_close(store);
     return 0;
 }

@@ -206,12 +206,12 @@ static void debris(weir_store *store)
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
     CHECK(fd >= 0);
     close(fd);
-    OK(weir_gc(store, 0, &result));
+    OK(weir_gc(store, 0, &result, NULL, NULL));
     CHECK_EQ(result.objects + result.temporaries, 0); /* young */
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.objects, 1);
     CHECK_EQ(result.temporaries, 1);
-    CHECK_EQ(disk_debris(store, t->root, NULL), 0);
+    CHECK_EQ(disk_debris(store, t->root), 0);
     CHECK(disk_is_bare(t->root));
     OK(content_put(store, "lost", (struct content){70, 10}, 0));
     OK(weir_remove(store, "lost"));
@@ -228,7 +228,7 @@ static int protocol_main(void *arg)
     beside(store);
     directories_vanish(store);
     race(store);
-    CHECK_EQ(disk_debris(store, t->root, NULL), 0);
+    CHECK_EQ(disk_debris(store, t->root), 0);
     CHECK_EQ(disk_plain_missing(store, t->root), 0);
     remove_sizes(store);
     debris(store);

@@ -180,7 +180,7 @@ int main(void)
            sum.puts, sum.puts_ok, sum.puts_open, y->doubt_there, y->doubt_gone, sum.removes,
            sum.removes_ok, sum.removes_open, sum.gets);
     printf("%lu objects verified; gc took %lu data files, %lu temporaries, placed %lu voids, "
-           "restored %lu plain names; %lu plain files without a seal\n",
-           y->listed, y->collected, y->temporaries, y->voids, y->links, y->strays);
+           "restored %lu plain names\n",
+           y->listed, y->collected, y->temporaries, y->voids, y->links);
     return TEST_RESULT;
 }

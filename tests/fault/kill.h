@@ -39,7 +39,7 @@ struct world {
 };
 
 struct tally {
-    unsigned long listed, doubt_there, doubt_gone, strays, collected, temporaries, voids, links;
+    unsigned long listed, doubt_there, doubt_gone, collected, temporaries, voids, links;
 };
 
 struct kill_test {

@@ -27,45 +27,12 @@ static const struct content *found_at(const char *key)
     return NULL;
 }
 
-static bool is_own_name(const char *key)
-{
-    return !strncmp(key, "own/", 4);
-}
-
-/* A plain file without a seal: a writer that owned its name did not come to the seal, or a remover
- * not from the seal to the data. Its bytes are whole, and those of a put of that key. */
-static bool is_stray(weir_store *store, const char *key)
-{
-    weir_object *obj;
-    bool same = false;
-    char got[64], want[64];
-    OK(weir_object_open(&obj, store, key));
-    const weir_info *info = weir_object_info(obj);
-    CHECK_EQ(info->kind, WEIR_KIND_FOREIGN);
-    for (unsigned p = 0; p < HISTORY_PROCS && !same; p++)
-        for (unsigned i = 0; i < atomic_load(&test->history.count[p]) && !same; i++) {
-            const struct op *op = &test->history.ops[p][i];
-            size_t n = 0, size = op->what.size < sizeof want ? op->what.size : sizeof want;
-            if (op->kind != OP_PUT || strcmp(op->key, key) || op->what.size != info->size_bytes)
-                continue;
-            content_fill(want, op->what.seed, 0, size);
-            OK(weir_object_read(obj, got, sizeof got, 0, &n));
-            same = n == size && !memcmp(got, want, n);
-        }
-    weir_object_close(obj);
-    return same;
-}
-
 static void note_found(weir_store *store, const weir_entry *entry)
 {
     char key[KEY_ROOM];
     struct content what;
     snprintf(key, sizeof key, "%s", entry->key);
-    if (entry->kind == WEIR_KIND_FOREIGN) {
-        CHECK(is_own_name(key) && is_stray(store, key));
-        test->tally.strays++;
-        return;
-    }
+    CHECK_EQ(entry->kind, WEIR_KIND_SEALED);
     OK(entry->error);
     OK(content_get(&what, store, key));
     CHECK_EQ(entry->size_bytes, what.size);
@@ -96,8 +63,7 @@ static void check_absent(const char *key, void *arg)
     struct content what;
     if (found_at(key))
         return;
-    int code = content_get(&what, arg, key);
-    CHECK(code == -ENOENT || (code == -ENODATA && is_own_name(key))); /* seen above */
+    CHECK_EQ(content_get(&what, arg, key), -ENOENT);
     CHECK(history_allows(&test->history, key, NULL));
 }
 
@@ -116,32 +82,15 @@ static void count_doubts(void)
         }
 }
 
-/* Whoever owned these names cleans up; gc cannot tell them from somebody else's files. */
-static void remove_own_strays(weir_store *store)
-{
-    char full[PLACE_ROOM + KEY_ROOM];
-    for (unsigned p = 0; p < HISTORY_PROCS; p++)
-        for (unsigned i = 0; i < atomic_load(&test->history.count[p]); i++) {
-            const struct op *op = &test->history.ops[p][i];
-            if (!is_own_name(op->key) || found_at(op->key))
-                continue;
-            snprintf(full, sizeof full, "%s/%s", test->world->root, op->key);
-            unlink(full);
-        }
-    OK(weir_gc(store, WEIR_GC_NOW, NULL)); /* and what was learned of them goes, too */
-}
-
 static void collect(weir_store *store)
 {
     weir_gc_result result;
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     test->tally.collected += result.objects;
     test->tally.temporaries += result.temporaries;
     test->tally.voids += result.voids_placed;
     test->tally.links += result.links_restored;
-    CHECK_EQ(disk_debris(store, test->world->root, is_own_name), 0);
-    remove_own_strays(store);
-    CHECK_EQ(disk_debris(store, test->world->root, NULL), 0);
+    CHECK_EQ(disk_debris(store, test->world->root), 0);
     CHECK_EQ(disk_plain_missing(store, test->world->root), 0);
 }
 

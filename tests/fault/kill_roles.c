@@ -67,15 +67,12 @@ static uint64_t size_pick(struct dice *dice)
     return sizes[dice_below(dice, limit)];
 }
 
-static void key_pick(struct actor *a, char key[KEY_ROOM], unsigned *how)
+static void key_pick(struct actor *a, char key[KEY_ROOM])
 {
     uint64_t n = a->number;
     unsigned r = a->t->round, w = a->role;
     switch (dice_below(&a->dice, 10)) {
     case 0:
-        snprintf(key, KEY_ROOM, "own/r%u/w%u-%llu", r, w, (unsigned long long)n);
-        *how |= CONTENT_OWN_NAME;
-        break;
     case 1:
     case 2:
         snprintf(key, KEY_ROOM, "p/w%u/r%u/n%llu/x/y", w, r, (unsigned long long)n);
@@ -95,7 +92,7 @@ static int write_one(struct actor *a)
     char key[KEY_ROOM];
     unsigned how = dice_one_in(&a->dice, 2) ? CONTENT_HINT : 0;
     struct content what = {mix(a->dice.state, a->number), size_pick(&a->dice)};
-    key_pick(a, key, &how);
+    key_pick(a, key);
     if (a->t->big && a->role == 0 && a->number == 0) {
         what.size = BIG_BYTES + (what.seed % 3) * 1000;
         how |= CONTENT_IN_PLACE;
@@ -126,8 +123,7 @@ static int remove_one(struct actor *a)
     char key[KEY_ROOM];
     key_known(a, key);
     int code = history_remove(&a->t->history, a->role, a->store, key);
-    bool unsealed = code == -EPERM && !strncmp(key, "own/", 4);
-    if (!unsealed && !is_among(code, expected))
+    if (!is_among(code, expected))
         return complain(a, "removing", key, code);
     if (dice_one_in(&a->dice, 2))
         sleep_us((unsigned)dice_below(&a->dice, 300));
@@ -140,9 +136,7 @@ static int read_one(struct actor *a)
     char key[KEY_ROOM];
     key_known(a, key);
     int code = history_get(&a->t->history, a->role, a->store, key);
-    /* Data under the key itself is a plain file until its seal is there. */
-    bool unsealed = code == -ENODATA && !strncmp(key, "own/", 4);
-    if (!unsealed && !is_among(code, expected))
+    if (!is_among(code, expected))
         return complain(a, "reading", key, code);
     return code == -EOVERFLOW;
 }
@@ -150,7 +144,7 @@ static int read_one(struct actor *a)
 static int collect_one(struct actor *a)
 {
     weir_gc_result result;
-    int code = weir_gc(a->store, 0, &result);
+    int code = weir_gc(a->store, 0, &result, NULL, NULL);
     if (code)
         return complain(a, "gc of", a->t->world->root, code);
     sleep_us((unsigned)dice_below(&a->dice, 2000));

@@ -125,7 +125,7 @@ static int object_put(struct actor *a, const struct weir_save *save, struct weir
     snprintf(ref->name, sizeof ref->name, "rank-%u", a->role);
     snprintf(key, sizeof key, "%s/%s", prefix, ref->name);
     for (int tries = 0; tries < TRIES_MAX; tries++) {
-        int code = content_put(a->store, key, content_of(&mark), 0);
+        int code = content_put(a->store, key, content_of(&mark), CONTENT_OF_SAVE);
         if (code == 0 || code == -EEXIST)
             code = object_digest(a->store, key, ref->digest);
         if (code == 0)

@@ -90,7 +90,7 @@ static void work(weir_store *store)
     note("get", history_get(&t->history, 0, store, "old/large"));
     note("remove", history_remove(&t->history, 0, store, "old/gone"));
     note("list", list(store));
-    note("gc", weir_gc(store, 0, NULL));
+    note("gc", weir_gc(store, 0, NULL, NULL, NULL));
 }
 
 static int limited_main(void *arg)
@@ -144,8 +144,8 @@ static int check_main(void *arg)
     OK(content_expect(store, "old/middle", old_middle));
     OK(content_expect(store, "old/large", old_large));
     history_keys(&t->history, check_key, store);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
-    CHECK_EQ(disk_debris(store, t->root, NULL), 0);
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
+    CHECK_EQ(disk_debris(store, t->root), 0);
     weir_store_close(store);
     return 0;
 }

@@ -118,8 +118,8 @@ static int winner_check(void *arg)
         CHECK_EQ(atomic_load(&t->wins[round]), 1);
         OK(content_expect(store, key, t->winner[round]));
     }
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
-    CHECK_EQ(disk_debris(store, t->root, NULL), 0);
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
+    CHECK_EQ(disk_debris(store, t->root), 0);
     CHECK_EQ(disk_plain_missing(store, t->root), 0);
     weir_store_close(store);
     return 0;
@@ -192,7 +192,7 @@ static void list_once(struct role *r)
 static void collect_once(struct role *r)
 {
     weir_gc_result result;
-    OK(weir_gc(r->store, 0, &result));
+    OK(weir_gc(r->store, 0, &result, NULL, NULL));
     if (!t->hurried)
         CHECK_EQ(result.objects + result.temporaries + result.voids_placed, 0);
 }
@@ -232,8 +232,8 @@ static int mix_check(void *arg)
     (void)arg;
     history_keys(&t->history, check_key, store);
     CHECK(history_reads_allowed(&t->history));
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
-    CHECK_EQ(disk_debris(store, t->root, NULL), 0);
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
+    CHECK_EQ(disk_debris(store, t->root), 0);
     CHECK_EQ(disk_plain_missing(store, t->root), 0);
     for (unsigned i = 0; i < KEYS; i++) {
         int code = weir_remove(store, keys[i]);

@@ -93,8 +93,7 @@ static void audit_plain(struct sim_model *model, const char *name, const struct 
     char data[WEIR_NAME_BYTES_MAX];
     if (inode->type == SIM_LINK || (data_of(name, data) && at(data) == inode))
         return;
-    const struct sim_fact *fact = sim_model_fact(model, name);
-    if (!fact->foreign && !fact->own)
+    if (!sim_model_fact(model, name)->foreign)
         debris(name, "a plain name of nothing");
 }
 
@@ -105,7 +104,11 @@ static bool below(const char *name, const char *dir)
 
 static void audit_one(void *arg, const char *name, unsigned ino, const struct sim_inode *inode)
 {
+    const struct sim_model *model = arg;
     (void)ino;
+    if (model->saves &&
+        (below(name, WEIR_DIR_LOG) || (below(name, WEIR_DIR_SET) && inode->type != SIM_DIR)))
+        return;
     if (inode->type == SIM_DIR && !inode->names.count && strchr(name, '/') &&
         strchr(strchr(name, '/') + 1, '/') && below(name, ".weir/"))
         debris(name, "an empty directory");

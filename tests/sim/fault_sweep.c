@@ -77,8 +77,6 @@ static void prepare(struct prepared *out, bool with_large)
     OK(sim_model_put(model, store, "a/b", &how));
     how = put_of(SMALL);
     OK(sim_model_put(model, store, "d/e/f", &how));
-    how = (struct sim_put){.value = sim_value_new(SMALL), .flags = WEIR_PUT_OWN_NAME};
-    OK(sim_model_put(model, store, "own/x", &how));
     how = put_of(0);
     OK(sim_model_put(model, store, "empty", &how));
     how = put_of(with_large ? LARGE : SMALL);
@@ -98,53 +96,43 @@ static void prepare(struct prepared *out, bool with_large)
 
 /* ---- the operations ---- */
 
-static void put_as(struct sim_model *model, weir_store *store, const char *key, size_t size,
-                   uint32_t flags)
+static void put_as(struct sim_model *model, weir_store *store, const char *key, size_t size)
 {
     struct sim_put how = put_of(size);
-    how.flags = flags;
     sim_model_put(model, store, key, &how);
 }
 
 static void put_small(struct sim_model *model, weir_store *store)
 {
-    put_as(model, store, "small", SMALL, 0);
+    put_as(model, store, "small", SMALL);
 }
 static void put_nested(struct sim_model *model, weir_store *store)
 {
-    put_as(model, store, "new/directories/x", SMALL, 0);
+    put_as(model, store, "new/directories/x", SMALL);
 }
 static void put_empty(struct sim_model *model, weir_store *store)
 {
-    put_as(model, store, "new/empty", 0, 0);
+    put_as(model, store, "new/empty", 0);
 }
 static void put_blocks(struct sim_model *model, weir_store *store)
 {
-    put_as(model, store, "a/blocks", BLOCKS, 0);
-}
-static void put_own(struct sim_model *model, weir_store *store)
-{
-    put_as(model, store, "own/y", BLOCKS, WEIR_PUT_OWN_NAME);
-}
-static void put_own_over_foreign(struct sim_model *model, weir_store *store)
-{
-    put_as(model, store, "foreign.bin", SMALL, WEIR_PUT_OWN_NAME);
+    put_as(model, store, "a/blocks", BLOCKS);
 }
 static void put_over_foreign(struct sim_model *model, weir_store *store)
 {
-    put_as(model, store, "f/g/foreign", SMALL, 0);
+    put_as(model, store, "f/g/foreign", SMALL);
 }
 static void put_again(struct sim_model *model, weir_store *store)
 {
-    put_as(model, store, "a", SMALL, 0);
+    put_as(model, store, "a", SMALL);
 }
 static void put_over_void(struct sim_model *model, weir_store *store)
 {
-    put_as(model, store, "void", SMALL, 0);
+    put_as(model, store, "void", SMALL);
 }
 static void put_beside_debris(struct sim_model *model, weir_store *store)
 {
-    put_as(model, store, "dead", SMALL, 0);
+    put_as(model, store, "dead", SMALL);
 }
 static void put_large_unknown(struct sim_model *model, weir_store *store)
 {
@@ -205,10 +193,6 @@ static void remove_nested(struct sim_model *model, weir_store *store)
 {
     sim_model_remove(model, store, "d/e/f");
 }
-static void remove_own(struct sim_model *model, weir_store *store)
-{
-    sim_model_remove(model, store, "own/x");
-}
 static void remove_foreign(struct sim_model *model, weir_store *store)
 {
     int code = sim_model_remove(model, store, "foreign.bin");
@@ -219,7 +203,7 @@ static void remove_foreign(struct sim_model *model, weir_store *store)
 static void gc_with(weir_store *store, uint32_t flags)
 {
     sim_text_clear();
-    sim_text_check(weir_gc(store, flags, NULL));
+    sim_text_check(weir_gc(store, flags, NULL, NULL, NULL));
 }
 static void gc(struct sim_model *model, weir_store *store)
 {
@@ -296,8 +280,6 @@ static const struct operation {
     {"put into new directories", put_nested, 0},
     {"put empty", put_empty, 0},
     {"put blocks", put_blocks, 0},
-    {"put under its own name", put_own, 0},
-    {"put under the name of a foreign file", put_own_over_foreign, 0},
     {"put over a foreign file", put_over_foreign, 0},
     {"put over an object", put_again, 0},
     {"put over a void", put_over_void, 0},
@@ -311,7 +293,6 @@ static const struct operation {
     {"get a range", get_range, READS},
     {"remove", remove_one, 0},
     {"remove nested", remove_nested, 0},
-    {"remove under its own name", remove_own, 0},
     {"remove a foreign file", remove_foreign, 0},
     {"gc", gc, 0},
     {"gc now", gc_now, 0},
@@ -357,9 +338,9 @@ static void run(const struct operation *op, const struct sim_fault *fault, bool 
 
     OK(sim_store_open(&store, 0));
     sim_model_check(&model, store);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     sim_model_audit(&model); /* and so all that could be read still can be */
-    put_as(&model, store, "afterwards", SMALL, 0);
+    put_as(&model, store, "afterwards", SMALL);
     CHECK(sim_model_fact(&model, "afterwards")->may[0] != SIM_ABSENT);
     weir_store_close(store);
     CHECK_EQ(sim_fs_open_count(sim.fs), 0);
@@ -440,9 +421,9 @@ static void run_create(const struct sim_fault *fault, bool power_loss, struct ce
     if (power_loss)
         sim_reboot(fault->first);
     OK(sim_store_open(&store, code ? GRACE_S : 0));
-    put_as(&model, store, "first", SMALL, 0);
+    put_as(&model, store, "first", SMALL);
     CHECK(sim_model_fact(&model, "first")->may[0] != SIM_ABSENT);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     sim_model_audit(&model);
     sim_model_check(&model, store);
     weir_store_close(store);

@@ -167,7 +167,7 @@ static void collect(struct sim_proc *self, weir_store *store)
 {
     static const uint64_t naps_s[] = {
         1, 61, GRACE_S * 35 / 100, GRACE_S * 35 / 100, GRACE_S * 6 / 10, GRACE_S + 1};
-    int code = weir_gc(store, 0, NULL);
+    int code = weir_gc(store, 0, NULL, NULL, NULL);
     /* -ESTALE: it was itself away for so long that another took its temporary file. -EBUSY:
      * somebody stood still with the store's lock. */
     CHECK(!code || code == -ESTALE || code == -EBUSY || is_dead());
@@ -327,7 +327,7 @@ static void judge(weir_store *store)
 /* Nothing is left behind, nothing is in the way. */
 static void clean_up(weir_store *store)
 {
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     sim_model_audit(&world.model);
     for (unsigned i = 0; i < world.scenario->keys; i++) {
         struct sim_put how = {.value = sim_value_new(20)};

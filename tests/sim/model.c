@@ -51,7 +51,6 @@ int sim_model_put(struct sim_model *model, weir_store *store, const char *key,
                   const struct sim_put *how)
 {
     struct sim_fact *fact = sim_model_fact(model, key);
-    fact->own |= (how->flags & WEIR_PUT_OWN_NAME) && !fact->foreign;
     sim_text_clear();
     int code = sim_put(store, key, how);
     sim_text_check(code);
@@ -97,8 +96,7 @@ static void check_fact(struct sim_fact *fact, weir_store *store)
         fprintf(stderr, " (0: absent)\n");
         exit(1);
     }
-    CHECK(fact->foreign || fact->own || kind == WEIR_KIND_SEALED);
-    CHECK(!fact->foreign || kind == WEIR_KIND_FOREIGN);
+    CHECK_EQ(kind, fact->foreign ? WEIR_KIND_FOREIGN : WEIR_KIND_SEALED);
     sim_fact_set(fact, value);
     CHECK_EQ(weir_verify(store, fact->key, NULL, NULL), value ? 0 : -ENOENT);
 }

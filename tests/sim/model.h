@@ -14,12 +14,12 @@ struct sim_fact {
     uint64_t may[SIM_MAY_MAX];
     unsigned count;
     bool foreign; /* somebody else's file */
-    bool own;     /* stored under the key itself: what a crash leaves looks like a foreign file */
 };
 
 struct sim_model {
     struct sim_fact facts[SIM_FACTS_MAX];
     unsigned count;
+    bool saves; /* there are logs and sets, too, which saves.h looks after */
 };
 
 /* The fact about a key; absent if nothing was known. */

@@ -90,6 +90,11 @@ uint64_t sim_value_of(const char *key, const uint8_t *buf, size_t size)
 
 int sim_store_open(weir_store **out, uint64_t create_grace_s)
 {
+    return sim_store_open_at(out, SIM_STORE, create_grace_s);
+}
+
+int sim_store_open_at(weir_store **out, const char *path, uint64_t create_grace_s)
+{
     weir_store_options opts;
     weir_store_options_init(&opts);
     opts.io = "inline";
@@ -99,7 +104,7 @@ int sim_store_open(weir_store **out, uint64_t create_grace_s)
         opts.flags = WEIR_STORE_CREATE;
         opts.grace_s = create_grace_s;
     }
-    return weir_store_open(out, SIM_STORE, &opts);
+    return weir_store_open(out, path, &opts);
 }
 
 /* The caller's memory, in pieces. */
@@ -140,7 +145,6 @@ int sim_put(weir_store *store, const char *key, const struct sim_put *how)
     weir_put *put;
     weir_put_options_init(&opts);
     opts.block_bytes = how->block_bytes;
-    opts.flags = how->flags;
     opts.size_bytes = how->known ? size : 0;
     opts.meta = "m";
     opts.meta_bytes = 1;

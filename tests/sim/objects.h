@@ -27,10 +27,11 @@ uint64_t sim_value_of(const char *key, const uint8_t *buf, size_t size);
 
 /* Opens the store on the simulated machine. create: with this grace, if it is not there. */
 int sim_store_open(weir_store **out, uint64_t create_grace_s);
+int sim_store_open_at(weir_store **out, const char *path, uint64_t create_grace_s);
 
 struct sim_put {
     uint64_t value;
-    uint32_t block_bytes, flags;
+    uint32_t block_bytes;
     bool known;    /* the size is announced */
     bool in_place; /* filled where it will be written from, instead of copied */
     size_t piece;  /* bytes in each write; 0: all at once */

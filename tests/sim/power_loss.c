@@ -6,6 +6,7 @@
  * story for each seed, with several boots, on file systems that differ.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "seeds.h"
 #include "sim.h"
 #include "test.h"
+#include "util/sys.h"
 
 enum {
     GRACE_S = 100,
@@ -26,13 +28,11 @@ static const char *const keys[KEYS] = {"a",   "a/b", "a/c",   "d/e/f", "d/e/g",
                                        "d/e", "k",   "x/y/z", "x/y",   "k/l"};
 
 /* A put that may fail: the power may be gone. */
-static void put(struct sim_model *model, weir_store *store, const char *key, size_t size,
-                uint32_t flags)
+static void put(struct sim_model *model, weir_store *store, const char *key, size_t size)
 {
     struct sim_put how = {
         .value = sim_value_new(size),
         .block_bytes = 4096,
-        .flags = flags,
         .known = size & 1,
         .in_place = size & 2,
     };
@@ -43,13 +43,12 @@ static void put(struct sim_model *model, weir_store *store, const char *key, siz
 static void drop(struct sim_model *model, weir_store *store, const char *key)
 {
     int code = sim_model_remove(model, store, key);
-    CHECK(!code || code == -ENOENT || (code == -EPERM && sim_model_fact(model, key)->own) ||
-          sim.off);
+    CHECK(!code || code == -ENOENT || sim.off);
 }
 
 static void collect(weir_store *store, uint32_t flags)
 {
-    int code = weir_gc(store, flags, NULL);
+    int code = weir_gc(store, flags, NULL, NULL, NULL);
     CHECK(!code || sim.off);
 }
 
@@ -60,14 +59,14 @@ static void after_reboot(struct sim_model *model, bool go_on)
     CHECK_EQ(sim_fs_open_count(sim.fs), 0);
     OK(sim_store_open(&store, GRACE_S));
     sim_model_check(model, store);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     sim_model_audit(model);
     sim_model_check(model, store);
     for (unsigned i = 0; go_on && i < model->count; i++) {
         const struct sim_fact *fact = &model->facts[i];
         if (fact->may[0] != SIM_ABSENT)
             continue;
-        put(model, store, fact->key, 64, 0);
+        put(model, store, fact->key, 64);
         CHECK(fact->may[0] != SIM_ABSENT);
     }
     if (go_on)
@@ -85,22 +84,22 @@ static void story(struct sim_model *model)
     CHECK(!code || sim.off);
     if (code)
         return;
-    put(model, store, "a", 100, 0);
-    put(model, store, "a", 200, 0); /* exists */
-    put(model, store, "a/b", 3 * 4096 + 100, 0);
-    put(model, store, "d/e/f", 1000, 0);
-    put(model, store, "own/x", 5000, WEIR_PUT_OWN_NAME);
+    put(model, store, "a", 100);
+    put(model, store, "a", 200); /* exists */
+    put(model, store, "a/b", 3 * 4096 + 100);
+    put(model, store, "d/e/f", 1000);
+    put(model, store, "o/x", 5000);
     drop(model, store, "a");
-    put(model, store, "a", 300, 0);
+    put(model, store, "a", 300);
     collect(store, 0);
     drop(model, store, "d/e/f"); /* its directories go */
-    put(model, store, "d/e/f", 700, 0);
-    put(model, store, "d/e/g", 0, 0);
-    drop(model, store, "own/x");
+    put(model, store, "d/e/f", 700);
+    put(model, store, "d/e/g", 0);
+    drop(model, store, "o/x");
     sim_sleep(2 * GRACE_S * 1000000000ull);
     collect(store, 0);
     drop(model, store, "a/b");
-    put(model, store, "big", (1 << 20) + 5000, 0);
+    put(model, store, "big", (1 << 20) + 5000);
     drop(model, store, "d/e/g");
     collect(store, WEIR_GC_NOW);
     weir_store_close(store);
@@ -139,6 +138,62 @@ static void every_point(void)
     printf("%llu points\n", (unsigned long long)calls + 1);
 }
 
+/* ---- a root that somebody else has just made ---- */
+
+/* Somebody made the first `made` directories of the way to the store, and synced none (mkdir -p; or
+ * one of us died in between). Then the n-th call fails (0: none does). What is acknowledged all the
+ * same must survive a power loss. Returns how many calls it took. */
+static uint64_t unsynced_root(const char *root, unsigned made, uint64_t nth, uint64_t seed)
+{
+    static const char *const way[] = {"/x", "/x/y", "/x/y/store"};
+    weir_store *store;
+    struct sim_put how = {.value = sim_value_new(100)};
+    sim_start(seed, NULL);
+    for (unsigned i = 0; i < made; i++)
+        OK(weir_sys->mkdir(AT_FDCWD, way[i], 0777));
+    uint64_t before = sim.calls;
+    sim.fault = (struct sim_fault){SIM_FAULT_EIO, before + nth, nth > 0};
+    int code = sim_store_open_at(&store, root, GRACE_S);
+    CHECK(!code || nth);
+    if (!code) {
+        code = sim_put(store, "k", &how);
+        CHECK(!code || nth);
+        weir_store_close(store);
+    }
+    uint64_t calls = sim.calls - before, value;
+    weir_kind kind;
+    sim_reboot(seed);
+    if (!code) {
+        OK(sim_store_open_at(&store, root, 0));
+        OK(sim_get(store, "k", &value, &kind));
+        CHECK_EQ(value, how.value);
+        weir_store_close(store);
+    }
+    sim_stop();
+    return calls;
+}
+
+static void unsynced_roots(void)
+{
+    static const char *const roots[] = {"/x/y/store", "x/y/store", "x//y/./store/"};
+    uint64_t cases = 0;
+    for (unsigned i = 0; i < 3 * 4; i++) {
+        const char *root = roots[i / 4];
+        sim_values_rewind(0);
+        uint64_t calls = unsynced_root(root, i % 4, 0, 1);
+        for (uint64_t nth = 0; nth <= calls; nth++)
+            for (uint64_t draw = 0; draw < 2 * DRAWS; draw++) {
+                uint64_t number = 2000000 + ++cases;
+                if (!sim_wanted(number))
+                    continue;
+                sim_scene(number, "'%s', of which %u directories are there, and call %llu fails",
+                          root, i % 4, (unsigned long long)nth);
+                sim_values_rewind(0);
+                unsynced_root(root, i % 4, nth, number);
+            }
+    }
+}
+
 /* ---- random stories ---- */
 
 static size_t draw_size(struct sim_rng *rng)
@@ -159,19 +214,19 @@ static size_t draw_size(struct sim_rng *rng)
 }
 
 static void random_step(struct sim_model *model, weir_store *store, struct sim_rng *rng,
-                        unsigned *own)
+                        unsigned *once)
 {
     char name[32];
     const char *key = keys[sim_rng_below(rng, KEYS)];
     uint64_t dice = sim_rng_below(rng, 100);
     if (dice < 50) {
-        put(model, store, key, draw_size(rng), 0);
+        put(model, store, key, draw_size(rng));
     } else if (dice < 58) {
-        snprintf(name, sizeof name, "own/%u", (*own)++); /* nobody ever reuses it */
-        put(model, store, name, draw_size(rng), WEIR_PUT_OWN_NAME);
+        snprintf(name, sizeof name, "once/%u", (*once)++); /* nobody ever reuses it */
+        put(model, store, name, draw_size(rng));
     } else if (dice < 85) {
-        if (*own && dice < 63) {
-            snprintf(name, sizeof name, "own/%llu", (unsigned long long)sim_rng_below(rng, *own));
+        if (*once && dice < 63) {
+            snprintf(name, sizeof name, "once/%llu", (unsigned long long)sim_rng_below(rng, *once));
             key = name;
         }
         drop(model, store, key);
@@ -181,7 +236,7 @@ static void random_step(struct sim_model *model, weir_store *store, struct sim_r
     }
 }
 
-static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *own)
+static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *once)
 {
     weir_store *store;
     int code = sim_store_open(&store, GRACE_S);
@@ -190,7 +245,7 @@ static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *
         return;
     uint64_t steps = 2 + sim_rng_below(rng, STEPS_MAX);
     for (uint64_t i = 0; i < steps && !sim.off; i++)
-        random_step(model, store, rng, own);
+        random_step(model, store, rng, once);
     if (!sim.off && sim_rng_percent(rng, 50)) {
         sim.cut_after = SIM_FOREVER; /* after the story */
         sim_model_check(model, store);
@@ -202,7 +257,7 @@ static void random_story(uint64_t seed)
 {
     static struct sim_model model;
     struct sim_rng rng = sim_rng_fork(seed, 9);
-    unsigned own = 0;
+    unsigned once = 0;
     model = (struct sim_model){0};
     sim_values_rewind(0);
     sim_start(seed, NULL);
@@ -217,7 +272,7 @@ static void random_story(uint64_t seed)
     for (int boot = 0; boot < BOOTS; boot++) {
         /* Past the end of most stories now and then: what then? Everything is acknowledged. */
         sim.cut_after = sim.calls + sim_rng_below(&rng, 500);
-        random_life(&model, &rng, &own);
+        random_life(&model, &rng, &once);
         sim_reboot(sim_rng_next(&rng));
         after_reboot(&model, boot == BOOTS - 1);
     }
@@ -238,6 +293,7 @@ int main(void)
 {
     sim_seeds_init();
     RUN(every_point);
+    RUN(unsynced_roots);
     RUN(random_stories);
     return TEST_RESULT;
 }

@@ -64,10 +64,13 @@ static int put_part(weir_store *in, struct weir_ledger *to, const struct weir_sa
     char prefix[WEIR_KEY_BYTES_MAX + 1], key[2 * WEIR_KEY_BYTES_MAX];
     struct weir_set *set;
     weir_put *put;
+    weir_put_options opts;
+    weir_put_options_init(&opts);
+    opts.flags = WEIR_PUT_OF_SAVE;
     weir_ledger_prefix(to, save, prefix);
     snprintf(ref.name, sizeof ref.name, "rank-%u", part);
     snprintf(key, sizeof key, "%s/%s", prefix, ref.name);
-    OK(weir_put_open(&put, in, key, NULL));
+    OK(weir_put_open(&put, in, key, &opts));
     OK(weir_put_write(put, ref.name, strlen(ref.name)));
     OK(weir_put_commit(put, NULL));
     weir_put_digest(put, ref.digest);
@@ -134,7 +137,7 @@ static void begin_anew(unsigned number)
     size_t count;
     OK(weir_ledger_join(ledger, token, &attempt));
     OK(weir_ledger_retire(ledger, 0, is_any, NULL, &count));
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     CHECK_EQ(tree_files(path_in(dir, ".weir/set")), 0);
 }
 
@@ -151,7 +154,7 @@ static void a_commit_during_gc_stays(void)
         nftw(dir, age_one, 16, FTW_PHYS);
         countdown = moments;
         meanwhile = straggle;
-        OK(weir_gc(store, 0, NULL));
+        OK(weir_gc(store, 0, NULL, NULL, NULL));
         if (meanwhile)
             break; /* gc was done before */
         struct weir_set *set;

@@ -78,7 +78,7 @@ static void *look_around(void *arg)
             CHECK(!strncmp(entry->key, "dir", 3));
         OK(code);
         weir_list_close(list);
-        OK(weir_gc(store, 0, NULL));
+        OK(weir_gc(store, 0, NULL, NULL, NULL));
         CHECK(weir_store_stats(store, rows, 32) > 0);
         OK(weir_store_info_get(store, &info));
     }

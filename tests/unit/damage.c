@@ -213,7 +213,7 @@ static void damaged_seals(void)
     }
     fd_flip(fd, 500);
     CHECK_EQ(put_try(store, "seal/x", 10, 1, 0), -EBADMSG);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     CHECK(path_there(data));
     fd_flip(fd, 500);
     CHECK(ftruncate(fd, 0) == 0);

@@ -89,6 +89,12 @@ static void root(void)
     file_write(path_in(missing, "file"), "x", 1);
     CHECK_EQ(weir_dirs_open(&dirs, path_in(missing, "file"), true), -ENOTDIR);
     CHECK_EQ(weir_dirs_open(&dirs, path_in(missing, "file/below"), true), -ENOTDIR);
+    /* What somebody else has made need not be synced: all above it is. */
+    const char *theirs = tmp_path("theirs");
+    CHECK(mkdir(theirs, 0755) == 0 && mkdir(path_in(theirs, "a"), 0755) == 0);
+    synced_count = 0;
+    weir_dirs_close(dirs_at(path_in(theirs, "a")));
+    CHECK(was_synced(theirs) && was_synced(tmpdir()) && was_synced("/"));
 }
 
 /* Where the store is, its owner decides: the way to the root may be a link. */

@@ -158,7 +158,7 @@ static void not_to_be_written_or_removed(void)
 static void forgotten_by_gc(void)
 {
     CHECK(unlink(path_in(dir, "v")) == 0);
-    OK(weir_gc(store, 0, NULL));
+    OK(weir_gc(store, 0, NULL, NULL, NULL));
     CHECK(!learned("v") && learned("f"));
 }
 
@@ -192,7 +192,7 @@ static void plain_directory(void)
     OK(weir_verify(plain, "file", NULL, NULL));
     CHECK_EQ(weir_put_open(&put, plain, "x", NULL), -EROFS);
     CHECK_EQ(weir_remove(plain, "file"), -EROFS);
-    CHECK_EQ(weir_gc(plain, 0, NULL), -EROFS);
+    CHECK_EQ(weir_gc(plain, 0, NULL, NULL, NULL), -EROFS);
     weir_store_close(plain);
     CHECK(!path_there(path_in(other, ".weir")));
 }

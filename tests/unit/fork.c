@@ -45,7 +45,7 @@ static void use_everything(void)
     told(weir_list_next(list, &entry));
     told(weir_remove(store, "sealed"));
     told(weir_verify(store, "sealed", stop, NULL));
-    told(weir_gc(store, WEIR_GC_NOW, NULL));
+    told(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     told(weir_store_info_get(store, &info));
     told(weir_store_stats(store, &row, 1));
     CHECK(!strcmp(weir_object_info(obj)->key, "sealed"));

@@ -52,9 +52,41 @@ static weir_gc_result collect(uint32_t flags)
 {
     weir_gc_result result;
     memset(&result, 0xff, sizeof result);
-    OK(weir_gc(store, flags, &result));
+    OK(weir_gc(store, flags, &result, NULL, NULL));
     get_seed(store, "live/x", 5000, 1);
     return result;
+}
+
+static int stop_at_third(void *arg, uint64_t more)
+{
+    uint64_t *seen = arg;
+    CHECK_EQ(more, 1);
+    return ++*seen == 3;
+}
+
+static int count_up(void *arg, uint64_t more)
+{
+    *(uint64_t *)arg += more;
+    return 0;
+}
+
+/* Every file is told of, and who is told may say stop. */
+static void progress(void)
+{
+    weir_gc_result r;
+    uint64_t seen = 0;
+    fresh_store();
+    place(".weir/data/a~" NONCE, 6, 90000);
+    place(".weir/data/b~" NONCE, 6, 90000);
+    place(".weir/data/c~" NONCE, 6, 90000);
+    OK(weir_gc(store, WEIR_GC_DRY_RUN, &r, count_up, &seen));
+    CHECK(r.objects == 3 && seen == 5); /* and the data and the seal of what lives */
+    seen = 0;
+    CHECK_EQ(weir_gc(store, 0, &r, stop_at_third, &seen), -ECANCELED);
+    CHECK(strstr(weir_error_text(), "stopped") && strstr(weir_error_text(), dir));
+    CHECK(seen == 3 && r.objects >= 2 && r.objects <= 3);
+    seen = r.objects;
+    CHECK_EQ(collect(0).objects, 3 - seen);
 }
 
 static void nothing_to_do(void)
@@ -233,8 +265,8 @@ static void in_memory(void)
     weir_gc_result r;
     weir_store *mem = store_at("mem:", NULL);
     put_seed(mem, "k", 10, 1);
-    OK(weir_gc(mem, 0, &r));
-    OK(weir_gc(mem, WEIR_GC_NOW, NULL));
+    OK(weir_gc(mem, 0, &r, NULL, NULL));
+    OK(weir_gc(mem, WEIR_GC_NOW, NULL, NULL, NULL));
     CHECK(!r.objects && !r.temporaries && !r.links_restored);
     get_seed(mem, "k", 10, 1);
     weir_store_close(mem);
@@ -243,6 +275,7 @@ static void in_memory(void)
 int main(void)
 {
     RUN(nothing_to_do);
+    RUN(progress);
     RUN(old_and_young);
     RUN(voids);
     RUN(old_void_does_not_stop_a_writer);

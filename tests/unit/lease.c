@@ -227,11 +227,11 @@ static void views_hold_their_save(void)
     OK(weir_view_open(&view, ledger, NULL));
     OK(weir_ledger_retire(ledger, 0, is_any, NULL, &count));
     in_child(close_view, view);
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 0);
     CHECK_EQ(result.young, 1);
     weir_view_close(view);
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 1);
     CHECK_EQ(tree_files(path_in(dir, ".weir/set")), 0);
     CHECK_EQ(tree_files(path_in(dir, ".weir/lease")), 0);

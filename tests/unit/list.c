@@ -185,7 +185,7 @@ static void plain_directory_became_a_link(void)
     is(store, "linked", 0, "linked/o:o");
     is(store, "linked/", WEIR_LIST_RECURSIVE, "linked/o:o");
     CHECK(strstr(listed(store, "", WEIR_LIST_RECURSIVE), "linked/o:o"));
-    OK(weir_gc(store, 0, NULL));
+    OK(weir_gc(store, 0, NULL, NULL, NULL));
     OK(weir_remove(store, "linked/o"));
     CHECK_EQ(list_code("linked"), -ELOOP); /* nothing else is there: then the link is named */
 }
@@ -206,7 +206,7 @@ static void seal_cut_short(void)
     file_write(path_in(dir, "cut"), bytes, 3000);
     data_free(bytes, 0);
     OK(weir_remove_damaged(store, "cut"));
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     get_seed(store, "cut", 3000, 1);
     free(seal);
     CHECK(unlink(path_in(dir, "cut")) == 0);

@@ -197,28 +197,6 @@ static void wrong_hints(void)
         }
 }
 
-/* The bytes are stored under the key itself. */
-static void own_name(void)
-{
-    weir_put *put;
-    weir_put_options opts;
-    struct stat st;
-    weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OWN_NAME;
-    OK(weir_put_open(&put, store, "own/name", &opts));
-    OK(weir_put_write(put, "bytes", 5));
-    OK(weir_put_commit(put, NULL));
-    weir_put_close(put);
-    CHECK(stat(path_in(dir, "own/name"), &st) == 0 && st.st_nlink == 1 && st.st_size == 5);
-    char *path = data_path(store, dir, "own/name");
-    CHECK(!strcmp(path, path_in(dir, "own/name")));
-    free(path);
-    OK(weir_verify(store, "own/name", NULL, NULL));
-    CHECK_EQ(weir_put_open(&put, store, "own/name", &opts), -EEXIST);
-    OK(weir_remove(store, "own/name"));
-    CHECK(!path_there(path_in(dir, "own")));
-}
-
 /* What others see of a store is ordinary files with ordinary bytes. */
 static void plain_files(void)
 {
@@ -257,7 +235,6 @@ int main(int argc, char **argv)
     RUN(in_place);
     RUN(in_place_after_others);
     RUN(wrong_hints);
-    RUN(own_name);
     RUN(plain_files);
     RUN(in_memory);
     weir_store_close(store);

@@ -68,6 +68,12 @@ static void bad_options(void)
     CHECK_EQ(open_code("k", &opts), -EFBIG);
     opts.size_bytes = WEIR_OBJECT_BYTES_MAX;
     OK(open_code("k", &opts));
+    for (int bit = 0; bit < 31; bit++) { /* the last one is for saves */
+        weir_put_options_init(&opts);
+        opts.flags = 1u << bit;
+        CHECK_EQ(open_code("k", &opts), -EINVAL);
+        CHECK(strstr(weir_error_text(), "flags"));
+    }
     weir_put_options_init(&opts);
     opts.struct_size = 0;
     CHECK_EQ(open_code("k", &opts), -EINVAL);

@@ -23,10 +23,13 @@ static int put_part(const struct weir_save *save, uint32_t part, bool *committed
     char prefix[WEIR_KEY_BYTES_MAX + 1], key[2 * WEIR_KEY_BYTES_MAX];
     struct weir_set *set;
     weir_put *put;
+    weir_put_options opts;
+    weir_put_options_init(&opts);
+    opts.flags = WEIR_PUT_OF_SAVE;
     weir_ledger_prefix(ledger, save, prefix);
     snprintf(ref.name, sizeof ref.name, "rank-%u", part);
     snprintf(key, sizeof key, "%s/%s", prefix, ref.name);
-    OK(weir_put_open(&put, store, key, NULL));
+    OK(weir_put_open(&put, store, key, &opts));
     OK(weir_put_write(put, ref.name, strlen(ref.name)));
     OK(weir_put_commit(put, NULL));
     weir_put_digest(put, ref.digest);
@@ -123,16 +126,26 @@ static void retired_is_deleted(void)
     OK(weir_ledger_retire(ledger, attempt, is_old_attempt, NULL, &count));
     CHECK_EQ(count, 12);
     CHECK_EQ(weir_view_open(&none, ledger, "of-4"), -ENOENT);
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 11 + 1 + 1); /* the zombie's, and the stuck one */
     weir_view_close(view);
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 1);
-    OK(weir_gc(store, WEIR_GC_NOW, &result));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 0);
     CHECK_EQ(put_part(&stuck, 0, &committed), 0);
     CHECK_EQ(put_part(&stuck, 1, &committed), 0);
     CHECK_EQ(put_part(&stuck, 2, &committed), -ESTALE);
+    check_view("kept", 3);
+}
+
+/* "llama-1.1" looks like a save of an old attempt. */
+static void others_are_left_alone(void)
+{
+    weir_gc_result result;
+    OK(put_try(store, "ckpt/run/llama-1.1/weights", 1000, 1, 4096));
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
+    OK(weir_verify(store, "ckpt/run/llama-1.1/weights", NULL, NULL));
     check_view("kept", 3);
 }
 
@@ -146,6 +159,7 @@ int main(void)
     RUN(every_size);
     RUN(zombies_are_refused);
     RUN(retired_is_deleted);
+    RUN(others_are_left_alone);
     OK(weir_log_verify(weir_ledger_log(ledger), &records));
     CHECK(records > 15);
     weir_ledger_close(ledger);

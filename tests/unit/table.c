@@ -18,7 +18,7 @@ static void make(const char *key, uint64_t count, uint8_t digest[WEIR_SHA256_BYT
 {
     struct weir_table_put *put;
     char name[32];
-    OK(weir_table_put_open(&put, store, key));
+    OK(weir_table_put_open(&put, store, key, 0));
     for (uint64_t i = 0; i < count; i++) {
         uint64_t value[2] = {i, ~i};
         size_t size = key_of(name, 2 * i);
@@ -77,7 +77,7 @@ static void order_is_enforced(void)
     struct weir_table_put *put;
     struct weir_table *table;
     uint8_t digest[WEIR_SHA256_BYTES];
-    OK(weir_table_put_open(&put, store, "ordered"));
+    OK(weir_table_put_open(&put, store, "ordered", 0));
     OK(weir_table_put_row(put, "b", 1, "1", 1));
     CHECK_EQ(weir_table_put_row(put, "b", 1, "2", 1), -EINVAL); /* twice */
     CHECK_EQ(weir_table_put_row(put, "a", 1, "2", 1), -EINVAL);
@@ -104,7 +104,7 @@ static void limits(void)
     uint8_t digest[WEIR_SHA256_BYTES];
     uint8_t *big = calloc(1, WEIR_TABLE_VALUE_BYTES_MAX + 1);
     data_fill(big, WEIR_TABLE_VALUE_BYTES_MAX, 3, 0);
-    OK(weir_table_put_open(&put, store, "limits"));
+    OK(weir_table_put_open(&put, store, "limits", 0));
     CHECK_EQ(weir_table_put_row(put, "", 0, "x", 1), -EINVAL);
     CHECK_EQ(weir_table_put_row(put, big, WEIR_TABLE_KEY_BYTES_MAX + 1, "x", 1), -EINVAL);
     CHECK_EQ(weir_table_put_row(put, "k", 1, big, WEIR_TABLE_VALUE_BYTES_MAX + 1), -EINVAL);
@@ -118,7 +118,7 @@ static void limits(void)
     weir_table_close(table);
     free(big);
     /* One that is not committed is not there. */
-    OK(weir_table_put_open(&put, store, "dropped"));
+    OK(weir_table_put_open(&put, store, "dropped", 0));
     OK(weir_table_put_row(put, "k", 1, "v", 1));
     weir_table_put_close(put);
     CHECK_EQ(weir_table_open(&table, store, "dropped", NULL), -ENOENT);
