@@ -193,14 +193,14 @@ int check_end(void *test)
     follow_log(&c);
     OK(weir_log_verify(weir_ledger_log(c.ledger), &records));
     CHECK_EQ(records, c.state.record.number);
-    OK(weir_gc(c.store, WEIR_GC_NOW, &result));
+    OK(weir_gc(c.store, WEIR_GC_NOW, &result, NULL, NULL));
     c.t->tally.saves_collected += result.saves;
     follow_log(&c);
     CHECK_EQ(debris(&c), 0);
     verify_live(&c);
     /* And when all of it is retired, nothing stays but the log. */
     OK(weir_ledger_retire(c.ledger, 0, is_any, NULL, &count));
-    OK(weir_gc(c.store, WEIR_GC_NOW, &result));
+    OK(weir_gc(c.store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, count);
     follow_log(&c);
     CHECK_EQ(c.state.count, 0);

@@ -301,7 +301,7 @@ static int read_view(struct actor *a, struct weir_view *view)
     const struct weir_save *save = &weir_view_entry(view)->save;
     struct mark first, want = {0, save->attempt, save->number, 0};
     /* Some readers are slow: what they read is retired meanwhile, and the grace passes. */
-    bool slow = dice_one_in(&a->dice, 40);
+    bool slow = dice_one_in(&a->dice, 100);
     for (uint32_t i = 0; i < save->parts; i++) {
         struct weir_part part;
         if (slow && i == save->parts / 2)
@@ -359,7 +359,7 @@ static int collect(struct actor *a)
 {
     static const int expected[] = {EBUSY, 0}; /* somebody sleeps with the store's lock */
     weir_gc_result result;
-    int code = weir_gc(a->store, 0, &result);
+    int code = weir_gc(a->store, 0, &result, NULL, NULL);
     if (!is_among(code, expected))
         return complain(a, "gc", code);
     atomic_fetch_add(&a->t->tally.collections, (unsigned long)result.saves);

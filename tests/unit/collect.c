@@ -179,7 +179,7 @@ static void a_commit_during_gc_stays(void)
 
 static void collect_now(void)
 {
-    OK(weir_gc(other, WEIR_GC_NOW, NULL));
+    OK(weir_gc(other, WEIR_GC_NOW, NULL, NULL, NULL));
 }
 
 /* All parts of four are there, and nobody has joined the last two. */
@@ -228,7 +228,7 @@ static void a_finish_during_gc_is_told(void)
 static void no_directories_stay(void)
 {
     begin_anew(3000);
-    OK(weir_gc(store, WEIR_GC_NOW, NULL));
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     OK(mkdir(path_in(dir, ".weir/set/run"), 0777) && errno != EEXIST);
     OK(mkdir(path_in(dir, ".weir/set/run/dead-1.1~"), 0777));
     OK(mkdir(path_in(dir, ".weir/lease/run"), 0777) && errno != EEXIST);
@@ -236,7 +236,7 @@ static void no_directories_stay(void)
     OK(utimensat(AT_FDCWD, path_in(dir, ".weir/set/run/dead-1.1~"), old, 0));
     OK(utimensat(AT_FDCWD, path_in(dir, ".weir/lease/run"), old, 0));
     weir_gc_result result;
-    OK(weir_gc(store, 0, &result));
+    OK(weir_gc(store, 0, &result, NULL, NULL));
     CHECK_EQ(result.saves, 0); /* it was none */
     CHECK(!path_there(path_in(dir, ".weir/set/run/dead-1.1~")));
     CHECK(!path_there(path_in(dir, ".weir/lease/run")));
