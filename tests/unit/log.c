@@ -17,7 +17,8 @@ static void append_text(struct weir_log *log, const char *text)
 
 static bool state_is(const struct weir_log_record *record, const char *text)
 {
-    return record->state_size == strlen(text) && !memcmp(record->state, text, strlen(text));
+    size_t size = strlen(text);
+    return record->state_size == size && (!size || !memcmp(record->state, text, size));
 }
 
 static void check_head(struct weir_log *log, uint64_t number, const char *text)
