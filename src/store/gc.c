@@ -226,6 +226,7 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result, weir_prog
         .store = store,
         .dry = flags & WEIR_GC_DRY_RUN,
         .grace_ns = now ? 0 : store->grace_ns,
+        .retired_ns = now ? 0 : store->grace_ns,
         .void_life_ns = now ? 0 : WEIR_VOID_LIFE_S * 1000000000ull,
         .progress = progress,
         .progress_arg = arg,
