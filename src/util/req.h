@@ -102,6 +102,7 @@ struct weir_req {
         struct weir_file *file;
         int lock_fd;
         size_t done;
+        unsigned tries;   /* that were to be repeated */
         unsigned pending; /* answers the ring still owes */
         int sync_answer;
         bool direct, finished;
