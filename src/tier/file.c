@@ -491,7 +491,7 @@ static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0)
         return fail_at(t, fd, "open", LOCK_NAME);
-    int tries_max = req->op == WEIR_OP_REMOVE_IF ? LOCK_TRIES_MAX : GUARD_LOCK_TRIES_MAX;
+    int tries_max = req->guard ? GUARD_LOCK_TRIES_MAX : LOCK_TRIES_MAX;
     int code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
     for (int tries = 1; code == -EWOULDBLOCK && tries < tries_max; tries++) {
         weir_sys->sleep_ns(LOCK_PAUSE_NS);
