@@ -515,12 +515,11 @@ static int put_seal_once(weir_put *put, const char *name, uint8_t *record, size_
     return unknown(put);
 }
 
-/* The seal is there, but so late that gc may have taken the data before: then the seal stands for
- * nothing and goes. Nobody was told of it. (If it is gone already, a remover took both.) */
+/* The seal is there. But its writer's clock may have stood still (a paused machine), and gc have
+ * taken the data meanwhile: then the seal stands for nothing and goes. Nobody was told of it. (If
+ * it is gone already, a remover took both.) While the seal is there, gc leaves the data alone. */
 static int recheck(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
-    if (weir_sys->now_ns(WEIR_CLOCK_BOOT) - put->started_ns <= put->store->grace_ns / 2)
-        return 0;
     int code = weir_store_stat(put->store, put->data_name, NULL);
     if (code != -ENOENT)
         return code ? unknown(put) : 0;
@@ -537,7 +536,7 @@ static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t siz
         code = put_seal_once(put, name, record, size);
     if (code == -ENOENT)
         code = weir_fail(EAGAIN, "'%s' keeps being written and removed: try later", put->key);
-    return code ? code : recheck(put, name, record, size);
+    return code;
 }
 
 static int seal_it(weir_put *put)
@@ -554,9 +553,9 @@ static int seal_it(weir_put *put)
     weir_sha256(put->digest, record, size);
     code = put_seal(put, name, record, size);
     /* A plain name beside the data, for people, unless the object was removed meanwhile. That it
-     * cannot be made is no failure. */
-    if (!code)
-        weir_store_alias(put->store, put->key, put->data_name, record, size);
+     * cannot be made is no failure; that it can shows that the data is there. */
+    if (!code && weir_store_alias(put->store, put->key, put->data_name, record, size))
+        code = recheck(put, name, record, size);
     free(record);
     return code;
 }

@@ -15,7 +15,8 @@
  *  - OPEN gives bytes that stay the same, or -ESTALE, however the name fares meanwhile.
  *  - READ answers short only at the end. LOAD reads a whole record.
  *  - REMOVE is done when answered; with `sync` also after a power loss. With a handle,
- *    only if name is (an alias of) what the handle holds open. A name that ends in '/' is a
+ *    only if name is (an alias of) what the handle holds open; with a guard, only while that
+ *    record stands, atomically against its REMOVE_IF. A name that ends in '/' is a
  *    directory: where a tier has those, it goes if it is empty and was left alone for `off`
  *    nanoseconds before stat.time_ns. REMOVE_IF is atomic against other REMOVE_IFs.
  *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
