@@ -158,12 +158,19 @@ int weir_record_put(weir_store *store, const char *name, const uint8_t *buf, siz
                     uint64_t until_ns, enum weir_doubt *doubt)
 {
     struct weir_req req;
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = name;
-    req.buf = (void *)buf;
-    req.len = size;
-    req.off = until_ns;
-    int code = weir_tier_call(store->tier, &req);
+    int code = -ESTALE;
+    /* Whoever stands still for long enough loses his temporary file to gc. Where it is never too
+     * late, that is no reason to fail: to callers -ESTALE means something else. */
+    for (int looks = 0; code == -ESTALE && looks < WEIR_LOOKS_MAX; looks++) {
+        weir_req_init(&req, WEIR_OP_PUT);
+        req.name = name;
+        req.buf = (void *)buf;
+        req.len = size;
+        req.off = until_ns;
+        code = weir_tier_call(store->tier, &req);
+        if (until_ns || req.doubt != WEIR_SURE)
+            break;
+    }
     if (doubt)
         *doubt = req.doubt;
     return code;
