@@ -556,7 +556,7 @@ static int seal_it(weir_put *put)
     /* A plain name beside the data, for people, unless the object was removed meanwhile. That it
      * cannot be made is no failure. */
     if (!code)
-        weir_store_alias(put->store, put->key, put->data_name, record, size);
+        weir_store_alias(put->store, put->key, put->data_name, record, size, true);
     free(record);
     return code;
 }

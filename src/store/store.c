@@ -123,7 +123,7 @@ int weir_store_drop(weir_store *store, const char *name)
 }
 
 int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
-                     size_t size)
+                     size_t size, bool is_durable)
 {
     char guard[WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -134,6 +134,7 @@ int weir_store_alias(weir_store *store, const char *key, const char *data_name, 
     req.guard = guard;
     req.buf = (void *)seal;
     req.len = size;
+    req.sync = !is_durable;
     return weir_tier_call(store->tier, &req);
 }
 
