@@ -54,7 +54,9 @@ static void restore_alias(struct weir_gc *gc, const char *key, const char *data_
     bool same = found.seal.kind == WEIR_SEAL_OBJECT &&
                 found.seal.data_name_size == strlen(data_name) &&
                 !memcmp(found.seal.data_name, data_name, found.seal.data_name_size);
-    if (same && !weir_store_alias(gc->store, key, data_name, found.record, found.record_size))
+    /* The writer of the seal may not have come to sync it, and may never. */
+    if (same &&
+        !weir_store_alias(gc->store, key, data_name, found.record, found.record_size, false))
         gc->result.links_restored++;
     weir_sealed_free(&found);
 }

@@ -554,7 +554,7 @@ static int seal_it(weir_put *put)
     code = put_seal(put, name, record, size);
     /* A plain name beside the data, for people, unless the object was removed meanwhile. That it
      * cannot be made is no failure; that it can shows that the data is there. */
-    if (!code && weir_store_alias(put->store, put->key, put->data_name, record, size))
+    if (!code && weir_store_alias(put->store, put->key, put->data_name, record, size, true))
         code = recheck(put, name, record, size);
     free(record);
     return code;

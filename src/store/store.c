@@ -123,7 +123,7 @@ int weir_store_drop(weir_store *store, const char *name)
 }
 
 int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
-                     size_t size)
+                     size_t size, bool is_durable)
 {
     char guard[WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -134,6 +134,7 @@ int weir_store_alias(weir_store *store, const char *key, const char *data_name, 
     req.guard = guard;
     req.buf = (void *)seal;
     req.len = size;
+    req.sync = !is_durable;
     return weir_tier_call(store->tier, &req);
 }
 
@@ -158,12 +159,19 @@ int weir_record_put(weir_store *store, const char *name, const uint8_t *buf, siz
                     uint64_t until_ns, enum weir_doubt *doubt)
 {
     struct weir_req req;
-    weir_req_init(&req, WEIR_OP_PUT);
-    req.name = name;
-    req.buf = (void *)buf;
-    req.len = size;
-    req.off = until_ns;
-    int code = weir_tier_call(store->tier, &req);
+    int code = -ESTALE;
+    /* Whoever stands still for long enough loses his temporary file to gc. Where it is never too
+     * late, that is no reason to fail: to callers -ESTALE means something else. */
+    for (int looks = 0; code == -ESTALE && looks < WEIR_LOOKS_MAX; looks++) {
+        weir_req_init(&req, WEIR_OP_PUT);
+        req.name = name;
+        req.buf = (void *)buf;
+        req.len = size;
+        req.off = until_ns;
+        code = weir_tier_call(store->tier, &req);
+        if (until_ns || req.doubt != WEIR_SURE)
+            break;
+    }
     if (doubt)
         *doubt = req.doubt;
     return code;

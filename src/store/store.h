@@ -36,9 +36,10 @@ int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *
 int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
                          struct weir_blob_stat *stat);
 int weir_store_drop(weir_store *store, const char *name);
-/* The plain name of an object, for as long as its seal is this record. */
+/* The plain name of an object, for as long as its seal is this record, which is made durable first
+ * unless it is that already. */
 int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
-                     size_t size);
+                     size_t size, bool is_durable);
 /* *buf is the caller's to free. time_ns, the record's by the tier's clock, may be NULL. */
 int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
                      int64_t *time_ns);

@@ -536,9 +536,19 @@ static int record_is(struct file_tier *t, const char *name, const void *content,
                 : weir_fail(ESTALE, "'%s/%s' has changed meanwhile", weir_dirs_root(t->dirs), name);
 }
 
+static int sync_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                   struct weir_req *req)
+{
+    (void)base;
+    int code = weir_sys->fsync(dir->fd);
+    return code ? fail_at(t, code, "sync the directory of", req->guard) : 0;
+}
+
 static int alias_guarded(struct weir_req *req)
 {
     int code = record_is(tier_of(req), req->guard, req->buf, req->len);
+    if (!code && req->sync)
+        code = in_dir(req, req->guard, WEIR_DIRS_FIND, sync_in);
     return code ? code : in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to);
 }
 
