@@ -220,6 +220,117 @@ typedef struct weir_gc_result {
 WEIR_API int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result,
                      weir_progress_fn progress, void *arg);
 
+/* ---- checkpoints ----
+ *
+ * A run's checkpoints are committed to the log "ckpt/<run>": each is complete or does not exist,
+ * however many ranks write it and whichever of them die. A checkpoint is a directory of ordinary
+ * safetensors files, ckpt/<run>/<step>-<attempt>.<n>/model-00001-of-00004.safetensors …
+ */
+
+typedef struct weir_ckpt weir_ckpt;
+typedef struct weir_saving weir_saving;
+typedef struct weir_restore weir_restore;
+
+/* A tensor, or the piece of one that this rank has; row-major, without gaps. */
+typedef struct weir_tensor {
+    const char *name;  /* UTF-8 */
+    const char *dtype; /* as safetensors names it: "F32", "BF16", … */
+    uint32_t ndim;     /* at most 64 */
+    const uint64_t *shape;
+    const uint64_t *global_shape; /* of the whole tensor; NULL: this is the whole */
+    const uint64_t *offset;       /* where in it this piece begins */
+    const void *data;
+    /* The same bytes are with `replicas` ranks, of which this is number `replica`: one of them
+     * writes them. 0: only this one has them. */
+    uint32_t replica, replicas;
+} weir_tensor;
+
+typedef struct weir_ckpt_options {
+    size_t struct_size;
+    uint32_t rank, ranks;        /* this one, and how many; 0 of 1 by default */
+    uint32_t queue_max;          /* saves that may be under way at once; 2 */
+    const uint8_t *token;        /* 16 bytes that all ranks of this life of the run share, and no
+                                    other life does; NULL: made up, if there is one rank */
+    uint64_t staging_bytes_max;  /* memory for snapshots; 4 GiB */
+    uint64_t rate_bytes_per_s;   /* of writing; 0: as fast as it goes */
+    uint32_t keep_last;          /* checkpoints that stay; 3; 0: all */
+    uint32_t keep_every;         /* those whose step it divides stay, too; 0: none */
+    uint64_t retired_grace_s;    /* how long a retired one stays for slow readers; 600 */
+} weir_ckpt_options;
+
+WEIR_API void weir_ckpt_options_init(weir_ckpt_options *opts);
+/* Joins the run: from now on saves of its older lives are refused. -ESTALE if a newer life has
+ * begun. The store must outlive it. */
+WEIR_API int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
+                            const weir_ckpt_options *opts);
+/* Waits for the saves under way, and ends. */
+WEIR_API void weir_ckpt_close(weir_ckpt *ckpt);
+WEIR_API uint64_t weir_ckpt_attempt(const weir_ckpt *ckpt);
+
+/* Takes a snapshot of this rank's tensors and returns; the rest happens in the background. All
+ * ranks save in the same order. meta: JSON for people and tools, of rank 0 (others may give NULL);
+ * state: this rank's own JSON; both may be NULL. Waits while queue_max saves are under way, or the
+ * staging area is full. An error of an earlier save that nobody asked about is answered here, and
+ * nothing is saved. *out may be NULL for a caller who will not ask. */
+WEIR_API int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors,
+                            size_t count, const char *meta, const char *state, weir_saving **out);
+/* 0 when it has reached the level: memory (at once), node (this rank's part is safe), home (all
+ * parts are, and it is committed). -ETIMEDOUT names what is missing; 0 ns only asks. */
+WEIR_API int weir_saving_wait(weir_saving *saving, weir_level level, uint64_t timeout_ns);
+/* Gives it up if it is not committed yet. */
+WEIR_API void weir_saving_cancel(weir_saving *saving);
+WEIR_API void weir_saving_close(weir_saving *saving);
+
+typedef struct weir_ckpt_stats {
+    uint64_t saves, bytes;   /* begun; written by this rank */
+    uint64_t stall_queue_ns; /* what weir_ckpt_save() waited for: room in the queue, */
+    uint64_t stall_stage_ns; /* room in the staging area */
+    uint64_t copy_ns;        /* and what the copying took */
+} weir_ckpt_stats;
+WEIR_API void weir_ckpt_stats_get(weir_ckpt *ckpt, weir_ckpt_stats *stats);
+
+#define WEIR_STEP_NEWEST UINT64_MAX
+
+typedef struct weir_tensor_info {
+    const char *name, *dtype;
+    uint32_t ndim;
+    const uint64_t *shape; /* of the whole */
+    uint64_t size_bytes;
+    uint32_t pieces;
+} weir_tensor_info;
+
+typedef struct weir_restore_info {
+    uint64_t step, attempt, save, time_ns, size_bytes;
+    uint32_t ranks;
+    size_t tensors;
+    const char *prefix;
+    const char *meta; /* JSON, or NULL */
+} weir_restore_info;
+
+/* Opens a committed checkpoint; gc leaves it alone meanwhile. -ENOENT if there is none. */
+WEIR_API int weir_restore_open(weir_restore **out, weir_store *store, const char *run,
+                               uint64_t step);
+WEIR_API void weir_restore_close(weir_restore *restore);
+/* Borrowed, as what the next two answer. */
+WEIR_API const weir_restore_info *weir_restore_info_get(const weir_restore *restore);
+/* Sorted by name. */
+WEIR_API int weir_restore_tensor(const weir_restore *restore, size_t i, weir_tensor_info *out);
+/* -ENOENT if there is no such tensor; else its number. */
+WEIR_API int64_t weir_restore_find(const weir_restore *restore, const char *name);
+/* A rank's state, as JSON, owned by the caller (free); -ENOENT if it saved none. */
+WEIR_API int weir_restore_state(weir_restore *restore, uint32_t rank, char **out);
+
+/* A box of a tensor, and where it goes: row-major, without gaps. */
+typedef struct weir_slice {
+    size_t tensor;
+    const uint64_t *offset, *shape; /* NULL: the whole */
+    void *data;
+} weir_slice;
+/* Reads all of them, whatever pieces they were saved in, in the order of the files, and verifies
+ * every block on the way. -EBADMSG names the file, the tensor and the bytes. */
+WEIR_API int weir_restore_read(weir_restore *restore, const weir_slice *slices, size_t count,
+                               weir_progress_fn progress, void *arg);
+
 /* How this build and machine do I/O, one "name: value" line each, for `weir version`. */
 WEIR_API int weir_describe(int (*line)(void *arg, const char *name, const char *value), void *arg);
 

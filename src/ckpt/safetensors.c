@@ -33,6 +33,12 @@ static const struct dtype *dtype_find(const char *name, size_t size)
     return NULL;
 }
 
+const char *weir_st_dtype_name(const char *name)
+{
+    const struct dtype *dtype = dtype_find(name, strlen(name));
+    return dtype ? dtype->name : NULL;
+}
+
 unsigned weir_st_dtype_bits(const char *name)
 {
     const struct dtype *dtype = dtype_find(name, strlen(name));

@@ -41,6 +41,8 @@ struct weir_st {
     void *memory;     /* owns all of it */
 };
 
+/* The format's own copy of the name, which may be compared by address; NULL if there is none. */
+const char *weir_st_dtype_name(const char *dtype);
 /* How many bits an element has; 0 if there is no such dtype. */
 unsigned weir_st_dtype_bits(const char *dtype);
 /* The bytes that a tensor of this dtype and shape takes; -EINVAL if that is impossible. */

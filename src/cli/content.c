@@ -6,17 +6,31 @@
 
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "cli/work.h"
 #include "util/err.h"
 
 enum {
-    STEP_BYTES = 16 << 20, /* keeps a store's default depth of 1 MiB reads busy */
-    ALIGN_BYTES = 4096,    /* lets reads land in the buffer itself */
+    STEP_BYTES_MAX = 16 << 20, /* keeps a store's default depth of 1 MiB reads busy */
+    ALL_BYTES_MAX = 64 << 20,  /* with a store's buffers, a process stays within 192 MiB */
+    BUFFERS_MAX = 2,           /* of one thread: two sides are compared */
+    UNIT_BYTES = 1 << 20,      /* steps are whole blocks of an object */
+    ALIGN_BYTES = 4096,        /* lets reads land in the buffer itself */
 };
+
+_Static_assert(ALL_BYTES_MAX / BUFFERS_MAX / WORK_JOBS_MAX >= UNIT_BYTES, "a step for each job");
+
+static size_t step_bytes = STEP_BYTES_MAX;
+
+void content_share(size_t jobs)
+{
+    size_t share = ALL_BYTES_MAX / BUFFERS_MAX / jobs / UNIT_BYTES * UNIT_BYTES;
+    step_bytes = share < STEP_BYTES_MAX ? share : STEP_BYTES_MAX;
+}
 
 static int new_buffer(void **out, uint64_t size)
 {
     uint64_t whole = (size / ALIGN_BYTES + 1) * ALIGN_BYTES;
-    *out = aligned_alloc(ALIGN_BYTES, whole < STEP_BYTES ? whole : STEP_BYTES);
+    *out = aligned_alloc(ALIGN_BYTES, whole < step_bytes ? whole : step_bytes);
     return *out ? 0 : weir_fail_memory();
 }
 
@@ -43,7 +57,7 @@ int content_fetch(struct target *target, weir_object *object, uint64_t begin, ui
     if (code)
         return code;
     while (!code && begin < end) {
-        size_t got = 0, want = end - begin < STEP_BYTES ? (size_t)(end - begin) : STEP_BYTES;
+        size_t got = 0, want = end - begin < step_bytes ? (size_t)(end - begin) : step_bytes;
         code = stop_asked() ? stop_fail() : weir_object_read(object, buf, want, begin, &got);
         if (!code)
             code = target_write(target, buf, got);
@@ -73,8 +87,8 @@ static int compare(bool *same, weir_object *object, struct source *source, char 
     uint64_t size = weir_object_info(object)->size_bytes;
     int code = 0;
     *same = true;
-    for (uint64_t at = 0; !code && *same && at < size; at += STEP_BYTES) {
-        size_t want = size - at < STEP_BYTES ? (size_t)(size - at) : STEP_BYTES, got, have;
+    for (uint64_t at = 0; !code && *same && at < size; at += step_bytes) {
+        size_t want = size - at < step_bytes ? (size_t)(size - at) : step_bytes, got, have;
         code = read_full(source, mine, want, &have);
         if (!code && have == want)
             code = weir_object_read(object, theirs, want, at, &got);

@@ -3,11 +3,15 @@
 #define WEIR_CLI_CONTENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "cli/source.h"
 #include "cli/target.h"
 #include "weir.h"
+
+/* Says how many threads are about to use what follows: they share one bound of memory. */
+void content_share(size_t jobs);
 
 /* All of the source into the put, without a copy. */
 int content_store(weir_put *put, struct source *source);

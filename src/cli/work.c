@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/content.h"
 #include "cli/format.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
@@ -111,6 +112,7 @@ static int run_jobs(struct run *run)
     int code = 0;
     if (jobs > run->items->count)
         jobs = run->items->count;
+    content_share(jobs ? jobs : 1);
     if (jobs <= 1) {
         worker(run);
         return 0;

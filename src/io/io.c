@@ -17,6 +17,10 @@ enum {
     DEPTH_USUAL = 64,          /* what a store asks for unless told otherwise */
     TASK_THREADS = 8,          /* beside a ring: metadata only */
     DIRECT_BYTES_MIN = 131072, /* smaller reads gain nothing from going around the cache */
+    /* A file has no reason to say "again" or "interrupted" for long: the threads take no signals,
+     * and the ring itself waits for what is short in the kernel. One that does would be asked for
+     * ever. */
+    TRIES_MAX = 1000,
 };
 
 struct weir_io {
@@ -147,6 +151,7 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
     assert(req->op == WEIR_OP_WRITE || req->cap >= req->len);
     req->io.file = file;
     req->io.done = 0;
+    req->io.tries = 0;
     req->io.direct = can_be_direct(req);
     req->code = 0;
     req->result = 0;
@@ -174,7 +179,7 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
 bool weir_io_complete(struct weir_req *req, ssize_t answer)
 {
     const char *what = req->op == WEIR_OP_READ ? "read" : "write";
-    if (answer == -EINTR || answer == -EAGAIN)
+    if ((answer == -EINTR || answer == -EAGAIN) && ++req->io.tries < TRIES_MAX)
         return false;
     if (answer == -EINVAL && req->io.direct) {
         req->io.direct = false; /* a file system that opens O_DIRECT and then refuses it */

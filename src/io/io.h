@@ -1,6 +1,6 @@
 /* io.h - transfers. A weir_io owns the buffer pool and one engine:
  *
- *   uring    one thread with its own ring: batched submits, registered files and buffers
+ *   uring    one thread with its own ring, registered files and buffers, linked syncs
  *   threads  a pool of threads making the same transfers by pread and pwrite
  *   inline   everything on the submitter's thread; for tests and debugging
  *

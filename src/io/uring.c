@@ -1,7 +1,8 @@
 /* uring.c - the io_uring engine: one thread owns the ring, everybody else hands it requests.
  *
- * The thread starts with the first request. It sleeps in the kernel, in the same call that submits
- * a batch and waits for completions; an eventfd read kept in flight wakes it for new requests.
+ * The thread starts with the first request. It sleeps in the kernel, waiting for completions; an
+ * eventfd read kept in flight wakes it for new requests. Each goes to the kernel as it is taken: a
+ * batch would keep the device waiting while its other requests are prepared.
  * Buffers of the pool are registered as one region and files in a small table when the kernel and
  * RLIMIT_MEMLOCK allow it; without either, everything still works.
  */
@@ -85,12 +86,10 @@ int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned de
 static int ring_init(struct weir_uring *u)
 {
     unsigned entries = ring_entries(u->depth);
-    int code = -EINVAL;
-    if (!RUNNING_ON_VALGRIND) /* see submit_and_wait(): poll(2) does not wake for such a ring */
-        code = io_uring_queue_init(entries, &u->ring,
-                                   IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-                                       IORING_SETUP_COOP_TASKRUN);
-    if (code == -EINVAL) /* before Linux 6.1 */
+    /* Not DEFER_TASKRUN: completions would wait until the thread asks for them. */
+    int code = io_uring_queue_init(entries, &u->ring,
+                                   IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN);
+    if (code == -EINVAL) /* before Linux 6.0 */
         code = io_uring_queue_init(entries, &u->ring, 0);
     if (!code)
         u->has_files = io_uring_register_files_sparse(&u->ring, FILES_MAX) == 0;
@@ -202,25 +201,49 @@ static void reap(struct weir_uring *u)
     }
 }
 
-/* Takes requests over from the queue, up to the depth. Returns false when the thread may end. */
+/* valgrind (3.19) lets no other thread run while one is in io_uring_enter(2): there, the thread
+ * waits in poll(2) instead. What the kernel does not take now stays in the ring for the next call.
+ */
+static void submit(struct weir_uring *u, bool wait)
+{
+    struct pollfd ring = {.fd = u->ring.ring_fd, .events = POLLIN};
+    bool polls = wait && RUNNING_ON_VALGRIND;
+    int code = io_uring_submit_and_wait(&u->ring, wait && !polls);
+    assert(code >= 0 || code == -EINTR || code == -EAGAIN || code == -EBUSY);
+    if (polls)
+        poll(&ring, 1, -1);
+}
+
+/* Called with the lock held. */
+static void forget(struct weir_uring *u)
+{
+    int none = -1;
+    io_uring_register_files_update(&u->ring, (unsigned)u->forget->slot, &none, 1);
+    u->slots[u->forget->slot] = false;
+    u->forget->registered = false;
+    u->forget = NULL;
+    pthread_cond_broadcast(&u->changed);
+}
+
+/* Sends what is in the queue off, up to the depth, while others add to it. Returns false when the
+ * thread may end. */
 static bool take(struct weir_uring *u)
 {
     pthread_mutex_lock(&u->lock);
-    if (u->forget) {
-        int none = -1;
-        io_uring_register_files_update(&u->ring, (unsigned)u->forget->slot, &none, 1);
-        u->slots[u->forget->slot] = false;
-        u->forget->registered = false;
-        u->forget = NULL;
-        pthread_cond_broadcast(&u->changed);
-    }
-    while (u->head && u->in_flight < u->depth) {
+    for (;;) {
+        if (u->forget)
+            forget(u);
+        if (!u->head || u->in_flight == u->depth)
+            break;
         struct weir_req *req = u->head;
         u->head = req->next;
         if (!u->head)
             u->tail = &u->head;
+        pthread_mutex_unlock(&u->lock);
         u->in_flight++;
         prepare(u, req);
+        submit(u, false);
+        pthread_mutex_lock(&u->lock);
     }
     bool more = !u->stop || u->head || u->in_flight;
     u->sleeping = true;
@@ -239,19 +262,6 @@ static void arm_wake(struct weir_uring *u)
     u->waking = true;
 }
 
-/* valgrind (3.19) lets no other thread run while one is in io_uring_enter(2): there, the thread
- * waits in poll(2) instead. */
-static int submit_and_wait(struct weir_uring *u)
-{
-    if (!RUNNING_ON_VALGRIND)
-        return io_uring_submit_and_wait(&u->ring, 1);
-    struct pollfd ring = {.fd = u->ring.ring_fd, .events = POLLIN};
-    int code = io_uring_submit(&u->ring);
-    if (code >= 0)
-        poll(&ring, 1, -1);
-    return code;
-}
-
 static void *drive(void *arg)
 {
     struct weir_uring *u = arg;
@@ -265,8 +275,7 @@ static void *drive(void *arg)
         return NULL;
     while (take(u)) {
         arm_wake(u);
-        code = submit_and_wait(u);
-        assert(code >= 0 || code == -EINTR || code == -EAGAIN || code == -EBUSY);
+        submit(u, true);
         pthread_mutex_lock(&u->lock);
         u->sleeping = false;
         pthread_mutex_unlock(&u->lock);

@@ -222,7 +222,7 @@ static int collect_retired(struct sweep *s)
         const struct weir_ledger_entry *entry = &s->state.entries[i];
         if (!entry->retired_ns)
             continue;
-        if (!weir_gc_is_old(s->gc, (int64_t)entry->retired_ns, s->gc->grace_ns)) {
+        if (!weir_gc_is_old(s->gc, (int64_t)entry->retired_ns, s->gc->retired_ns)) {
             s->gc->result.young++;
             continue;
         }
@@ -388,4 +388,13 @@ int weir_gc_saves(struct weir_gc *gc)
     if (!code && !gc->dry)
         code = drop_directories(gc, WEIR_DIR_SET);
     return code || !all.worst ? code : weir_fail_text(all.worst, all.text);
+}
+
+int weir_ledger_collect(weir_store *store, const char *ledger, uint64_t grace_ns)
+{
+    struct weir_gc gc = {.store = store, .grace_ns = store->grace_ns, .retired_ns = grace_ns};
+    int code = weir_store_check_writable(store);
+    if (!code)
+        code = weir_store_now(store, &gc.now_ns);
+    return code ? code : collect_ledger(&gc, ledger);
 }

@@ -3,8 +3,9 @@
  * Data is debris when no seal names it and it is older than the store's grace, by the tier's own
  * clock. Its writer may be asleep, not dead; so before the bytes go, the key is claimed by a void
  * seal, which that writer can no longer replace (and on its own a writer refuses to seal after half
- * the grace). Where another seal stands at the key, that one does the same. Voids are removed when
- * they have outlived every request that could have been in flight.
+ * the grace). Where another seal stands at the key, that one does the same. The bytes go only while
+ * it stands. Voids are removed when they have outlived every request that could have been in
+ * flight; a writer that seals even after that (a paused machine) looks for its data then (put.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -53,7 +54,9 @@ static void restore_alias(struct weir_gc *gc, const char *key, const char *data_
     bool same = found.seal.kind == WEIR_SEAL_OBJECT &&
                 found.seal.data_name_size == strlen(data_name) &&
                 !memcmp(found.seal.data_name, data_name, found.seal.data_name_size);
-    if (same && !weir_store_alias(gc->store, key, data_name, found.record, found.record_size))
+    /* The writer of the seal may not have come to sync it, and may never. */
+    if (same &&
+        !weir_store_alias(gc->store, key, data_name, found.record, found.record_size, false))
         gc->result.links_restored++;
     weir_sealed_free(&found);
 }
@@ -80,42 +83,67 @@ static int place_void(struct weir_gc *gc, const char *key)
 
 /* Is the data of `nonce` the one that key's seal names? 1: live; 0: a seal or a void stands there
  * that does not name it; -ENOENT: nothing stands there. A damaged seal protects everything. */
-static int is_live(struct weir_gc *gc, const char *key, const uint8_t *nonce)
+static int is_live(struct weir_gc *gc, const char *key, const uint8_t *nonce,
+                   struct weir_sealed *found)
 {
-    struct weir_sealed found;
-    int code = weir_sealed_load(&found, gc->store, key);
+    int code = weir_sealed_load(found, gc->store, key);
     if (code == -EBADMSG || code == -EPROTO)
         return 1;
     if (code)
         return code;
     code =
-        found.seal.kind == WEIR_SEAL_OBJECT && !memcmp(found.seal.nonce, nonce, WEIR_NONCE_BYTES);
-    weir_sealed_free(&found);
+        found->seal.kind == WEIR_SEAL_OBJECT && !memcmp(found->seal.nonce, nonce, WEIR_NONCE_BYTES);
+    if (code)
+        weir_sealed_free(found);
     return code;
 }
 
-/* Claims the key of debris. 0: its bytes may go; 1: it came to life meanwhile. */
-static int claim(struct weir_gc *gc, const char *key, const uint8_t *nonce)
+/* Removes debris for as long as what stands at its key does, and keeps its writer from sealing it:
+ * a void is cleared after a while, another's object may be removed at any time. */
+static int remove_claimed(struct weir_gc *gc, const char *key, const char *name,
+                          const struct weir_sealed *found)
 {
-    int live = is_live(gc, key, nonce);
-    if (live == -ENOENT) {
-        int code = place_void(gc, key);
-        if (code && code != -EEXIST)
-            return code;
-        live = is_live(gc, key, nonce);
+    char guard[WEIR_NAME_BYTES_MAX];
+    struct weir_req req;
+    weir_key_name(guard, WEIR_DIR_SEAL, key);
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = name;
+    req.guard = guard;
+    req.buf = found->record;
+    req.len = found->record_size;
+    return weir_tier_call(gc->store->tier, &req);
+}
+
+/* Claims the key of debris and removes it. 1: it came to life; -ENOENT, -ESTALE: things come and go
+ * at that key; -EBUSY: somebody stands still with the store's lock. */
+static int claim(struct weir_gc *gc, const char *key, const uint8_t *nonce, const char *name)
+{
+    struct weir_sealed found;
+    int code = is_live(gc, key, nonce, &found);
+    if (code == -ENOENT) {
+        code = place_void(gc, key);
+        if (!code || code == -EEXIST)
+            code = is_live(gc, key, nonce, &found);
     }
-    return live;
+    if (code)
+        return code;
+    code = remove_claimed(gc, key, name, &found);
+    weir_sealed_free(&found);
+    return code;
 }
 
 static int collect_data(struct weir_gc *gc, const char *rest)
 {
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
     uint8_t nonce[WEIR_NONCE_BYTES];
+    struct weir_sealed found;
     struct weir_blob_stat stat;
     if (!weir_key_of_data_name(key, nonce, rest))
         return 0; /* not a name of ours: leave it alone */
     snprintf(name, sizeof name, "%s%s", WEIR_DIR_DATA, rest);
-    int code = is_live(gc, key, nonce);
+    int code = is_live(gc, key, nonce, &found);
+    if (!code)
+        weir_sealed_free(&found);
     if (code == 1)
         restore_alias(gc, key, name);
     if (code && code != -ENOENT)
@@ -128,12 +156,11 @@ static int collect_data(struct weir_gc *gc, const char *rest)
         return 0;
     }
     if (!gc->dry) {
-        code = claim(gc, key, nonce);
-        if (code) /* -ENOENT: a seal came and went meanwhile; the next gc tries again */
-            return code < 0 && code != -ENOENT ? code : 0;
-        code = weir_store_drop(gc->store, name);
+        code = claim(gc, key, nonce, name);
+        if (code == 1 || code == -ENOENT || code == -ESTALE || code == -EBUSY)
+            return 0; /* the next gc tries again */
         if (code)
-            return code == -ENOENT ? 0 : code;
+            return code;
     }
     gc->result.objects++;
     gc->result.bytes += stat.size;
@@ -226,6 +253,7 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result, weir_prog
         .store = store,
         .dry = flags & WEIR_GC_DRY_RUN,
         .grace_ns = now ? 0 : store->grace_ns,
+        .retired_ns = now ? 0 : store->grace_ns,
         .void_life_ns = now ? 0 : WEIR_VOID_LIFE_S * 1000000000ull,
         .progress = progress,
         .progress_arg = arg,

@@ -38,6 +38,8 @@ struct weir_put {
     uint8_t *sums;
     uint64_t blocks, sums_room;
 
+    void (*release)(void *arg, void *data); /* of memory that was lent */
+    void *release_arg;
     struct weir_handle *sink;
     struct weir_queue done;
     struct weir_req *reqs, *idle;
@@ -219,11 +221,21 @@ int weir_put_open(weir_put **out, weir_store *store, const char *key, const weir
 
 /* ---- the stream ---- */
 
+/* Whose memory a piece is. */
+enum { CALLERS, POOLED, LENT };
+
+static void give_back(weir_put *put, void *data, int whose)
+{
+    if (whose == POOLED)
+        weir_pool_put(put->pool, data);
+    else if (whose == LENT)
+        put->release(put->release_arg, data);
+}
+
 static void write_done(struct weir_req *req, void *arg)
 {
     weir_put *put = arg;
-    if (req->tag)
-        weir_pool_put(put->pool, req->owner);
+    give_back(put, req->owner, (int)req->tag);
     weir_queue_put(&put->done, req);
 }
 
@@ -279,9 +291,9 @@ static int create_sink(weir_put *put, bool small)
     return code;
 }
 
-/* Hands one piece (whole blocks, but for the last) to the tier. The piece is a pool buffer, which
- * the completion gives back, or the caller's memory. */
-static int send_piece(weir_put *put, char *data, size_t size, bool pooled, bool last)
+/* Hands one piece (whole blocks, but for the last) to the tier. Memory that is not the caller's is
+ * given back when it is written, or when it cannot be. */
+static int send_piece(weir_put *put, char *data, size_t size, int whose, bool last)
 {
     int code = 0;
     if (weir_seal_blocks(put->offset + size, put->block_bytes) > WEIR_BLOCKS_MAX)
@@ -297,8 +309,7 @@ static int send_piece(weir_put *put, char *data, size_t size, bool pooled, bool 
         code = put->code;
     }
     if (code) {
-        if (pooled)
-            weir_pool_put(put->pool, data);
+        give_back(put, data, whose);
         return put_failed(put, code);
     }
     struct weir_req *req = put->idle;
@@ -312,7 +323,7 @@ static int send_piece(weir_put *put, char *data, size_t size, bool pooled, bool 
     req->sync = last;
     req->blocking = last && size < WEIR_BUFFER_BYTES; /* small: not worth waking a thread */
     req->owner = data;
-    req->tag = pooled;
+    req->tag = (uint64_t)whose;
     put->offset += size;
     weir_req_push(req, write_done, put);
     weir_tier_submit(put->store->tier, req);
@@ -325,7 +336,19 @@ static int send_buffer(weir_put *put, bool last)
     size_t fill = put->fill;
     put->buf = NULL;
     put->fill = 0;
-    return send_piece(put, buf, fill, true, last);
+    return send_piece(put, buf, fill, POOLED, last);
+}
+
+int weir_put_lend(weir_put *put, void *data, size_t size)
+{
+    int code = weir_store_check(put->store);
+    assert(put->release && !put->buf && put->offset % WEIR_BUFFER_BYTES == 0);
+    if (!code && put->code)
+        code = put_failed(put, put->code);
+    if (!code)
+        return send_piece(put, data, size, LENT, size < WEIR_BUFFER_BYTES);
+    give_back(put, data, LENT);
+    return code;
 }
 
 int weir_put_buffer(weir_put *put, void **buf, size_t *cap)
@@ -367,7 +390,7 @@ static int write_in_place(weir_put *put, const char **data, size_t *size)
     if (!code && put->buf)
         return 0; /* a partial buffer: not at a boundary */
     while (!code && *size >= WEIR_BUFFER_BYTES) {
-        code = send_piece(put, (char *)*data, WEIR_BUFFER_BYTES, false, false);
+        code = send_piece(put, (char *)*data, WEIR_BUFFER_BYTES, CALLERS, false);
         *data += WEIR_BUFFER_BYTES;
         *size -= WEIR_BUFFER_BYTES;
     }
@@ -492,12 +515,11 @@ static int put_seal_once(weir_put *put, const char *name, uint8_t *record, size_
     return unknown(put);
 }
 
-/* The seal is there, but so late that gc may have taken the data before: then the seal stands for
- * nothing and goes. Nobody was told of it. (If it is gone already, a remover took both.) */
+/* The seal is there. But its writer's clock may have stood still (a paused machine), and gc have
+ * taken the data meanwhile: then the seal stands for nothing and goes. Nobody was told of it. (If
+ * it is gone already, a remover took both.) While the seal is there, gc leaves the data alone. */
 static int recheck(weir_put *put, const char *name, uint8_t *record, size_t size)
 {
-    if (weir_sys->now_ns(WEIR_CLOCK_BOOT) - put->started_ns <= put->store->grace_ns / 2)
-        return 0;
     int code = weir_store_stat(put->store, put->data_name, NULL);
     if (code != -ENOENT)
         return code ? unknown(put) : 0;
@@ -514,7 +536,7 @@ static int put_seal(weir_put *put, const char *name, uint8_t *record, size_t siz
         code = put_seal_once(put, name, record, size);
     if (code == -ENOENT)
         code = weir_fail(EAGAIN, "'%s' keeps being written and removed: try later", put->key);
-    return code ? code : recheck(put, name, record, size);
+    return code;
 }
 
 static int seal_it(weir_put *put)
@@ -531,9 +553,9 @@ static int seal_it(weir_put *put)
     weir_sha256(put->digest, record, size);
     code = put_seal(put, name, record, size);
     /* A plain name beside the data, for people, unless the object was removed meanwhile. That it
-     * cannot be made is no failure. */
-    if (!code)
-        weir_store_alias(put->store, put->key, put->data_name, record, size);
+     * cannot be made is no failure; that it can shows that the data is there. */
+    if (!code && weir_store_alias(put->store, put->key, put->data_name, record, size, true))
+        code = recheck(put, name, record, size);
     free(record);
     return code;
 }
@@ -575,6 +597,12 @@ void weir_put_close(weir_put *put)
     weir_handle_close(put->sink);
     weir_pool_release(put->pool);
     put_free(put);
+}
+
+void weir_put_lender(weir_put *put, void (*release)(void *arg, void *data), void *arg)
+{
+    put->release = release;
+    put->release_arg = arg;
 }
 
 void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES])

@@ -100,7 +100,8 @@ static int set_has(const struct weir_set *set, uint32_t level, uint64_t index)
     return code == -ENOENT ? 0 : code ? code : 1;
 }
 
-/* Publishes. 0: it was us; 1: the same bytes are there already, durably; -EEXIST: others are. */
+/* Publishes. 0: it was us; 1: the same bytes are there already, durably; -EEXIST: others are;
+ * -ENOENT: something was, and gc took it. */
 static int node_put(const struct weir_set *set, const struct held *held)
 {
     char name[WEIR_NAME_BYTES_MAX], why[WEIR_TEXT_MAX];
@@ -113,8 +114,8 @@ static int node_put(const struct weir_set *set, const struct held *held)
     snprintf(why, sizeof why, "%s", weir_fail_last());
     int found =
         doubt == WEIR_DOUBT_SYNC ? code : set_load(&there, set, held->node.level, held->node.index);
-    if (found == -EINVAL || found == -EBADMSG) /* it is known what stands there: no good */
-        return found;
+    if (found == -EINVAL || found == -EBADMSG || (found == -ENOENT && doubt == WEIR_SURE))
+        return found; /* it is known what stands there: no good; or nothing any more */
     if (found) {
         weir_fail(EIO, "the outcome of publishing '%s' is unknown: %s", name, why);
         return -WEIR_EUNKNOWN;
@@ -174,6 +175,24 @@ static int commit(struct weir_set *set, const struct held *root)
     uint8_t digest[WEIR_SHA256_BYTES];
     weir_sha256(digest, root->bytes, root->size);
     return weir_ledger_commit(set->ledger, &set->save, digest);
+}
+
+/* What the log says of the save: 0: committed, -EAGAIN: not yet, -ESTALE: it never will be. */
+static int look(struct weir_set *set)
+{
+    struct weir_ledger_state state;
+    int code = weir_ledger_read(set->ledger, &state);
+    if (code)
+        return code;
+    if (weir_ledger_find_save(&state, &set->save))
+        code = weir_log_settle(weir_ledger_log(set->ledger), &state.record);
+    else if (state.attempt > set->save.attempt ||
+             (state.attempt == set->save.attempt && state.floor >= set->save.number))
+        code = weir_fail(ESTALE, "'%s' was overtaken and will not be committed", set->prefix);
+    else
+        code = weir_fail(EAGAIN, "'%s' is not complete yet", set->prefix);
+    weir_state_free(&state);
+    return code;
 }
 
 /* Is there a sibling at all? The last node of a level may have none. */
@@ -256,10 +275,15 @@ int weir_set_put(struct weir_set *set, uint32_t part, const struct weir_ref *ref
         code = weir_node_decode(&at.node, at.bytes, at.size);
     if (!code)
         code = node_put(set, &at);
+    bool there = code >= 0 || code == -ENOENT;
     if (code >= 0)
-        code = published(set, part, merge(set, &at, code == 1, committed));
+        code = merge(set, &at, code == 1, committed);
+    if (code == -ENOENT) { /* gc took what stood there: the log knows why */
+        code = look(set);
+        *committed = !code;
+    }
     held_free(&at);
-    return code;
+    return there ? published(set, part, code) : code;
 }
 
 /* ---- finishing ---- */
@@ -294,24 +318,6 @@ static int complete(const struct weir_set *set, uint32_t level, uint64_t index)
     return code;
 }
 
-/* What the log says of the save: 0: committed, -EAGAIN: not yet, -ESTALE: it never will be. */
-static int look(struct weir_set *set)
-{
-    struct weir_ledger_state state;
-    int code = weir_ledger_read(set->ledger, &state);
-    if (code)
-        return code;
-    if (weir_ledger_find_save(&state, &set->save))
-        code = weir_log_settle(weir_ledger_log(set->ledger), &state.record);
-    else if (state.attempt > set->save.attempt ||
-             (state.attempt == set->save.attempt && state.floor >= set->save.number))
-        code = weir_fail(ESTALE, "'%s' was overtaken and will not be committed", set->prefix);
-    else
-        code = weir_fail(EAGAIN, "'%s' is not complete yet", set->prefix);
-    weir_state_free(&state);
-    return code;
-}
-
 /* Completes the root and commits it: -EAGAIN, -ENOENT if something is missing or goes meanwhile. */
 static int finish(struct weir_set *set)
 {
@@ -334,12 +340,13 @@ int weir_set_finish(struct weir_set *set)
     int code = weir_store_check_writable(set->store);
     if (!code)
         code = finish(set);
-    if (code != -EAGAIN && code != -ENOENT)
+    if (code != -EAGAIN && code != -ENOENT && code != -EEXIST)
         return code;
-    /* A part may also be missing because gc took it: then the log knows what became of the save. */
+    /* A node may also be missing, or another one, because gc took it: then the log knows what
+     * became of the save. */
     snprintf(why, sizeof why, "%s", weir_fail_last());
-    code = look(set);
-    return code == -EAGAIN ? weir_fail_text(code, why) : code;
+    int says = look(set);
+    return says == -EAGAIN ? weir_fail_text(code, why) : says;
 }
 
 /* Waiters that began together must not look together for ever. */

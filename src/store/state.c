@@ -25,12 +25,12 @@ int weir_save_name_check(const char *name)
 {
     assert(name); /* which gcc doubts when it builds for UBSan */
     int code = weir_key_check(name);
-    if (code)
-        return code;
-    if (strchr(name, '/') || strlen(name) > WEIR_SAVE_NAME_BYTES_MAX)
-        return weir_fail(EINVAL, "the name '%.200s': it is one part of a key, of at most %d bytes",
-                         name, WEIR_SAVE_NAME_BYTES_MAX);
-    return 0;
+    if (!code && (strchr(name, '/') || strlen(name) > WEIR_SAVE_NAME_BYTES_MAX)) {
+        code = weir_fail(EINVAL, "it is one part of a key, of at most %d bytes",
+                         WEIR_SAVE_NAME_BYTES_MAX);
+        weir_fail_in(code, "the name '%.*s'", WEIR_SAVE_NAME_BYTES_MAX, name);
+    }
+    return code;
 }
 
 bool weir_save_same(const struct weir_save *a, const struct weir_save *b)

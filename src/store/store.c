@@ -16,7 +16,6 @@ enum {
     ENGINE_DEPTH_FACTOR = 4, /* streams that can be at full depth at once */
     GRACE_S_DEFAULT = 86400,
     POOL_BYTES_DEFAULT = 64 << 20,
-    PUT_TRIES_MAX = 8, /* each takes a sleep of half the grace to fail */
 };
 
 _Static_assert(WEIR_BLOCK_BYTES_MAX == WEIR_BUFFER_BYTES, "a buffer holds whole blocks");
@@ -124,7 +123,7 @@ int weir_store_drop(weir_store *store, const char *name)
 }
 
 int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
-                     size_t size)
+                     size_t size, bool is_durable)
 {
     char guard[WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -135,6 +134,7 @@ int weir_store_alias(weir_store *store, const char *key, const char *data_name, 
     req.guard = guard;
     req.buf = (void *)seal;
     req.len = size;
+    req.sync = !is_durable;
     return weir_tier_call(store->tier, &req);
 }
 
@@ -160,17 +160,18 @@ int weir_record_put(weir_store *store, const char *name, const uint8_t *buf, siz
 {
     struct weir_req req;
     int code = -ESTALE;
-    /* Without an instant, stale is only a temporary file that gc swept away under a sleeper. */
-    for (int tries = 0; code == -ESTALE && tries < (until_ns ? 1 : PUT_TRIES_MAX); tries++) {
+    /* Whoever stands still for long enough loses his temporary file to gc. Where it is never too
+     * late, that is no reason to fail: to callers -ESTALE means something else. */
+    for (int looks = 0; code == -ESTALE && looks < WEIR_LOOKS_MAX; looks++) {
         weir_req_init(&req, WEIR_OP_PUT);
         req.name = name;
         req.buf = (void *)buf;
         req.len = size;
         req.off = until_ns;
         code = weir_tier_call(store->tier, &req);
+        if (until_ns || req.doubt != WEIR_SURE)
+            break;
     }
-    if (code == -ESTALE && !until_ns)
-        code = weir_fail(EBUSY, "'%s' was swept away again and again while it was written", name);
     if (doubt)
         *doubt = req.doubt;
     return code;

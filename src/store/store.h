@@ -36,9 +36,10 @@ int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *
 int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
                          struct weir_blob_stat *stat);
 int weir_store_drop(weir_store *store, const char *name);
-/* The plain name of an object, for as long as its seal is this record. */
+/* The plain name of an object, for as long as its seal is this record, which is made durable first
+ * unless it is that already. */
 int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
-                     size_t size);
+                     size_t size, bool is_durable);
 /* *buf is the caller's to free. time_ns, the record's by the tier's clock, may be NULL. */
 int weir_record_load(weir_store *store, const char *name, size_t max, uint8_t **buf, size_t *size,
                      int64_t *time_ns);
@@ -63,6 +64,12 @@ void weir_sealed_free(struct weir_sealed *sealed);
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
 /* The same of what was just committed. */
 void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
+
+/* Memory that is written from where it is, and given back by release() on any thread when it was
+ * written, or will not be. Only whole buffers of WEIR_BUFFER_BYTES at page boundaries are lent, but
+ * for the last of all; a put that is lent memory is given bytes in no other way. */
+void weir_put_lender(weir_put *put, void (*release)(void *arg, void *data), void *arg);
+int weir_put_lend(weir_put *put, void *data, size_t size);
 
 /* A flag of weir_put_options that only this library's own writers use: the object is part of a save
  * (set.h). What else stands below the name of a log is not gc's to delete. */
@@ -104,12 +111,15 @@ struct weir_gc {
     weir_store *store;
     bool dry;
     int64_t now_ns; /* the tier's */
-    uint64_t grace_ns, void_life_ns;
+    uint64_t grace_ns, retired_ns, void_life_ns; /* retired_ns: the grace of retired saves */
     weir_gc_result result;
     weir_progress_fn progress; /* or NULL */
     void *progress_arg;
 };
 bool weir_gc_is_old(const struct weir_gc *gc, int64_t time_ns, uint64_t age_ns);
+/* The saves of one ledger: those retired for longer than grace_ns, and those that nobody will ever
+ * commit (those of the current attempt only after the store's own grace). */
+int weir_ledger_collect(weir_store *store, const char *ledger, uint64_t grace_ns);
 /* The saves of every ledger that are retired, or that nobody will ever commit (collect.c). */
 int weir_gc_saves(struct weir_gc *gc);
 

@@ -25,9 +25,9 @@ enum {
     ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this, */
     ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
     DENTS_BYTES = 32768,
-    LOCK_PAUSE_NS = 1000000,    /* between two tries to take the store's lock: */
-    LOCK_TRIES_MAX = 30000,     /* half a minute for a removal, */
-    ALIAS_LOCK_TRIES_MAX = 50,  /* a moment for a plain name */
+    LOCK_PAUSE_NS = 1000000,   /* between two tries to take the store's lock: */
+    LOCK_TRIES_MAX = 30000,    /* half a minute for a removal, */
+    GUARD_LOCK_TRIES_MAX = 50, /* a moment for a plain name, or for gc */
 };
 
 #define LOCK_NAME ".weir/lock"
@@ -482,18 +482,9 @@ static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *bas
     return age_ns >= 0 && (uint64_t)age_ns >= req->off ? 0 : weir_fail(EBUSY, "a young directory");
 }
 
-static void do_remove(struct weir_req *req)
-{
-    size_t size = strlen(req->name);
-    bool is_dir = size && req->name[size - 1] == '/';
-    int code = in_dir(req, req->name, WEIR_DIRS_FIND, is_dir ? dir_is_old : remove_in);
-    weir_req_take(req, code);
-    if (!code)
-        weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
-}
-
 /* The store's lock, held for moments. Whoever stands still with it (a stopped process) makes a
- * removal fail with -EBUSY in the end; a plain name is not worth even that wait. */
+ * removal fail with -EBUSY in the end; a plain name is not worth even that wait, and gc comes
+ * again. */
 static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
                    struct weir_req *req)
 {
@@ -502,7 +493,7 @@ static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0)
         return fail_at(t, fd, "open", LOCK_NAME);
-    int tries_max = req->op == WEIR_OP_ALIAS ? ALIAS_LOCK_TRIES_MAX : LOCK_TRIES_MAX;
+    int tries_max = req->guard ? GUARD_LOCK_TRIES_MAX : LOCK_TRIES_MAX;
     int code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
     for (int tries = 1; code == -EWOULDBLOCK && tries < tries_max; tries++) {
         weir_sys->sleep_ns(LOCK_PAUSE_NS);
@@ -545,9 +536,19 @@ static int record_is(struct file_tier *t, const char *name, const void *content,
                 : weir_fail(ESTALE, "'%s/%s' has changed meanwhile", weir_dirs_root(t->dirs), name);
 }
 
+static int sync_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                   struct weir_req *req)
+{
+    (void)base;
+    int code = weir_sys->fsync(dir->fd);
+    return code ? fail_at(t, code, "sync the directory of", req->guard) : 0;
+}
+
 static int alias_guarded(struct weir_req *req)
 {
     int code = record_is(tier_of(req), req->guard, req->buf, req->len);
+    if (!code && req->sync)
+        code = in_dir(req, req->guard, WEIR_DIRS_FIND, sync_in);
     return code ? code : in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to);
 }
 
@@ -555,6 +556,23 @@ static void do_alias(struct weir_req *req)
 {
     weir_req_take(req, req->guard ? locked(req, alias_guarded)
                                   : in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to));
+}
+
+static int remove_guarded(struct weir_req *req)
+{
+    int code = record_is(tier_of(req), req->guard, req->buf, req->len);
+    return code ? code : in_dir(req, req->name, WEIR_DIRS_FIND, remove_in);
+}
+
+static void do_remove(struct weir_req *req)
+{
+    size_t size = strlen(req->name);
+    bool is_dir = size && req->name[size - 1] == '/';
+    int code = req->guard ? locked(req, remove_guarded)
+                          : in_dir(req, req->name, WEIR_DIRS_FIND, is_dir ? dir_is_old : remove_in);
+    weir_req_take(req, code);
+    if (!code)
+        weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
 }
 
 /* The plain name of what the record stands for, if it is that. It goes for good before the record

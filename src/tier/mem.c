@@ -238,21 +238,34 @@ static int insert(struct mem_tier *t, const char *name, struct blob *blob, uint6
     return code;
 }
 
-/* content: remove only if it is just that; only: remove only if it is that one (NULL: whatever). */
-static int drop(struct mem_tier *t, const char *name, const void *content, size_t size,
-                const struct blob *only)
+/* Where name is, if it is just that. */
+static int locate_record(struct mem_tier *t, const char *name, const struct weir_req *req,
+                         size_t *at)
 {
     bool found;
-    int code = 0;
+    *at = locate(t, name, &found);
+    if (!found)
+        return weir_fail(ENOENT, "'%s' is not in memory", name);
+    if (req->buf && !blob_is(t->entries[*at].blob, req->buf, req->len))
+        return weir_fail(ESTALE, "'%s' has changed meanwhile", name);
+    return 0;
+}
+
+/* only: remove only if it is that one (NULL: whatever). buf, len: and if the record is just that.
+ */
+static int drop(struct mem_tier *t, const struct weir_req *req, const struct blob *only)
+{
+    const struct weir_req any = {0};
     struct entry entry = {0};
+    size_t at;
     pthread_mutex_lock(&t->lock);
-    size_t at = locate(t, name, &found);
-    if (!found) {
-        code = weir_fail(ENOENT, "'%s' is not in memory", name);
-    } else {
+    int code = req->guard ? locate_record(t, req->guard, req, &at) : 0;
+    if (!code)
+        code = locate_record(t, req->name, req->guard ? &any : req, &at);
+    if (!code) {
         entry = t->entries[at];
-        if ((content && !blob_is(entry.blob, content, size)) || (only && entry.blob != only))
-            code = weir_fail(ESTALE, "'%s' has changed meanwhile", name);
+        if (only && entry.blob != only)
+            code = weir_fail(ESTALE, "'%s' has changed meanwhile", req->name);
     }
     if (!code) {
         t->count--;
@@ -413,9 +426,9 @@ static int mem_do(struct mem_tier *t, struct weir_req *req)
     case WEIR_OP_STAT:
         return mem_stat(t, req);
     case WEIR_OP_REMOVE:
-        return drop(t, req->name, NULL, 0, h ? h->blob : NULL);
+        return drop(t, req, h ? h->blob : NULL);
     case WEIR_OP_REMOVE_IF:
-        return drop(t, req->name, req->buf, req->len, NULL);
+        return drop(t, req, NULL);
     case WEIR_OP_ALIAS:
         return weir_fail(ENOTSUP, "memory has no plain names");
     case WEIR_OP_LEASE:

@@ -15,14 +15,16 @@
  *  - OPEN gives bytes that stay the same, or -ESTALE, however the name fares meanwhile.
  *  - READ answers short only at the end. LOAD reads a whole record.
  *  - REMOVE is done when answered; with `sync` also after a power loss. With a handle,
- *    only if name is (an alias of) what the handle holds open. A name that ends in '/' is a
+ *    only if name is (an alias of) what the handle holds open; with a guard, only while that
+ *    record stands, atomically against its REMOVE_IF. A name that ends in '/' is a
  *    directory: where a tier has those, it goes if it is empty and was left alone for `off`
  *    nanoseconds before stat.time_ns. REMOVE_IF is atomic against other REMOVE_IFs.
  *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
  *    says how many; 0 is the end. What is added or removed meanwhile may or may not show.
  *  - ALIAS gives people a second, plain name; tiers without links answer -ENOTSUP. With a guard it
  *    is atomic against the REMOVE_IF of that record, which takes the plain name (name2) along: so a
- *    plain name is never there without its record.
+ *    plain name is never there without its record; with `sync` the record is made durable first,
+ *    for who did not put it himself: so that holds after a power loss, too.
  *  - LEASE holds a name for as long as its handle is open: with others, or alone (-EBUSY while
  *    anybody else has it; it then leaves nothing behind). It dies with its holder.
  *  - SWEEP drops temporaries older than `off` nanoseconds (with `dry`, only counts them) and sets

@@ -27,7 +27,8 @@ enum weir_op {
     WEIR_OP_PUT,       /* name, buf, len: put if absent, durable; or -EEXIST; see doubt. off: not
                           after this instant of the boot-time clock, else -ESTALE; 0: whenever */
     WEIR_OP_STAT,      /* name -> stat; with a handle: -ESTALE unless name stands for that */
-    WEIR_OP_REMOVE,    /* name; with a handle: only if that is what name stands for */
+    WEIR_OP_REMOVE,    /* name; with a handle: only if that is what name stands for; with a guard:
+                          -ESTALE unless the record `guard` is just buf, len */
     WEIR_OP_REMOVE_IF, /* name, buf, len: remove if the content is just that, else -ESTALE;
                           before that, name2 if it stands for handle */
     WEIR_OP_ALIAS,     /* name2 -> also known as name; -EEXIST if that is taken; with a guard:
@@ -102,6 +103,7 @@ struct weir_req {
         struct weir_file *file;
         int lock_fd;
         size_t done;
+        unsigned tries;   /* that were to be repeated */
         unsigned pending; /* answers the ring still owes */
         int sync_answer;
         bool direct, finished;

@@ -1,10 +1,11 @@
 """weir put: files, standard input and directories become objects."""
 import os
+import subprocess
 import threading
 
 import pytest
 
-from conftest import wait_for
+from conftest import BIN, wait_for
 
 MIB = 1 << 20
 
@@ -150,6 +151,19 @@ def test_recursive_is_resumed_by_running_it_again(weir):
     weir("put", "tree/7", "k/7")
     assert weir("put", "-r", "tree", "k").lines[-1].startswith("8 objects stored, 2 unchanged")
     assert weir("put", "-r", "tree", "k").lines[-1].startswith("0 objects stored, 10 unchanged")
+
+
+def test_jobs_share_one_bound_of_memory(weir):
+    if b"__asan_init" in BIN.read_bytes():
+        pytest.skip("a sanitizer's own memory would be measured")
+    for i in range(8):
+        os.truncate(weir.file(f"tree/{i}", ""), 40 * MIB)
+    for args in ["put", "-r", "tree", "k"], ["put", "-r", "tree", "k"], ["get", "-r", "k", "out"]:
+        process = weir.start(*args, "--jobs", "8", stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+        assert status == 0
+        assert usage.ru_maxrss < 192 * 1024, args
 
 
 def test_recursive_goes_on_after_a_failure(weir):

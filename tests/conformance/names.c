@@ -165,6 +165,27 @@ static void guarded_aliases(void)
     blob_is(name, 1000, 1);
 }
 
+/* What a record stands in the way of goes only while it does. */
+static void guarded_removal(void)
+{
+    const char *name = fresh(".weir/data/claim/", "~x"), *seal = fresh(".weir/seal/claim/", "~");
+    struct weir_req req;
+    blob_make(name, 1000, 1);
+    for (int i = 0; i < 4; i++) {
+        static const int codes[] = {-ENOENT, -ESTALE, 0, -ENOENT};
+        weir_req_init(&req, WEIR_OP_REMOVE);
+        req.name = name;
+        req.guard = seal;
+        req.buf = i == 1 ? "recorD" : "record";
+        req.len = 6;
+        CHECK_EQ(call(&req), codes[i]);
+        CHECK_EQ(t_stat(name, NULL, NULL), i < 2 ? 0 : -ENOENT);
+        if (i == 0)
+            OK(t_put(seal, "record", 6));
+        CHECK_EQ(t_stat(seal, NULL, NULL), 0);
+    }
+}
+
 void check_names(void)
 {
     RUN(stats);
@@ -175,4 +196,5 @@ void check_names(void)
     RUN(directories);
     RUN(aliases);
     RUN(guarded_aliases);
+    RUN(guarded_removal);
 }

@@ -35,6 +35,7 @@ enum {
     LIVES = 32,   /* the keys exist already */
     FRESH = 64,   /* the store does not: they make it, too */
     DEBRIS = 128, /* dead writers left data for every key, long ago */
+    BACK = 256,   /* gc comes back, also for its voids */
 };
 
 enum role { NOBODY, WRITER, REMOVER, READER, COLLECTOR, ANYONE };
@@ -57,6 +58,8 @@ static const struct scenario {
     {"a writer held at its seal", {WRITER, COLLECTOR, READER}, 1, SEALS},
     {"writers held at their seals", {WRITER, WRITER, COLLECTOR, READER}, 1, SEALS},
     {"a writer on a paused machine", {WRITER, COLLECTOR, READER}, 1, PAUSES},
+    {"a paused machine, and gc all over", {WRITER, COLLECTOR, COLLECTOR, WRITER}, 1, PAUSES | BACK},
+    {"a paused machine beside a remover", {WRITER, REMOVER, COLLECTOR, WRITER}, 1, PAUSES | BACK},
     {"a remover and gc", {WRITER, REMOVER, COLLECTOR, READER}, 2, LIVES | HOLDS},
     {"deaths of writers and removers", {WRITER, REMOVER, READER}, 1, KILLS},
     {"deaths beside gc", {WRITER, REMOVER, COLLECTOR, READER}, 2, KILLS | LIVES},
@@ -112,7 +115,9 @@ static void write_one(struct sim_proc *self, weir_store *store, const char *key)
     /* Whoever stands still with the store's lock keeps others from clearing a void (-EBUSY), or
      * from taking back a seal that came too late (unknown). */
     bool open = is_dead() || code == -WEIR_EUNKNOWN;
-    sim_history_end(&world.history, event, code, 0, open);
+    /* A seal that came late stands for a moment before its writer takes it back. */
+    bool late = code == -EEXIST && world.scenario->flags & BACK;
+    sim_history_end(&world.history, event, late ? -EAGAIN : code, 0, open);
     CHECK(!code || code == -EEXIST || code == -EAGAIN || code == -ESTALE || code == -EBUSY || open);
 }
 
@@ -171,7 +176,7 @@ static void collect(struct sim_proc *self, weir_store *store)
     /* -ESTALE: it was itself away for so long that another took its temporary file. -EBUSY:
      * somebody stood still with the store's lock. */
     CHECK(!code || code == -ESTALE || code == -EBUSY || is_dead());
-    bool short_naps = world.scenario->flags & PAUSES;
+    bool short_naps = (world.scenario->flags & (PAUSES | BACK)) == PAUSES;
     sim_sleep(short_naps ? NAP_NS : naps_s[sim_rng_below(&self->rng, 6)] * SECOND);
 }
 
@@ -207,7 +212,7 @@ static void live(struct sim_proc *self)
         return;
     uint64_t steps = 1 + sim_rng_below(&self->rng, role == COLLECTOR ? 6 : 4);
     if (role == COLLECTOR && world.scenario->flags & PAUSES)
-        steps = 5;
+        steps = world.scenario->flags & BACK ? 8 : 5;
     for (uint64_t i = 0; i < steps && !is_dead(); i++)
         act(self, store, role);
     weir_store_close(store);
@@ -244,11 +249,11 @@ static void set_fate(struct sim_proc *proc, enum role role, struct sim_rng *rng)
         proc->hold_link = 1; /* it tried to claim the key */
         proc->hold_link_ns = SIM_FOREVER;
     }
-    if (flags & PAUSES && role == WRITER) {
+    if (flags & PAUSES && role == WRITER && !(flags & BACK && sim_rng_percent(rng, 30))) {
         /* Its data is there. It wakes while gc looks for the last time, or later. */
         uint64_t late = sim_rng_percent(rng, 70) ? 0 : sim_rng_below(rng, GRACE_S / 3);
         proc->hold_link = 1;
-        proc->hold_link_ns = (GRACE_S + late) * (uint64_t)SECOND;
+        proc->hold_link_ns = (GRACE_S + (flags & BACK ? 4 : 1) * late) * (uint64_t)SECOND;
         proc->hold_paused = true;
     }
 }

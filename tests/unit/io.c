@@ -284,6 +284,25 @@ static void closed_descriptor(void)
     data_free(buf, 0);
 }
 
+/* A file that says "again" for ever is not asked for ever, whatever the engine. */
+static void again_and_again(void)
+{
+    enum { MANY = 1000000 };
+    struct weir_file file = {.fd = -1, .dfd = -1, .label = "the-label"};
+    for (int i = 0; i < 2; i++) {
+        int answer = i ? -EAGAIN : -EINTR, tries = 1;
+        struct weir_req req;
+        weir_req_init(&req, WEIR_OP_READ);
+        req.len = 4096;
+        req.io.file = &file;
+        while (!weir_io_complete(&req, answer) && tries < MANY)
+            tries++;
+        CHECK(tries > 1 && tries < MANY);
+        CHECK_EQ(req.code, answer);
+        CHECK(strstr(req.text, "the-label"));
+    }
+}
+
 /* A write that stops half way (as on a full disk) fails, with or without the sync behind it. */
 static void short_write(void)
 {
@@ -389,6 +408,7 @@ int main(int argc, char **argv)
     RUN(more_files_than_slots);
     RUN(closed_is_closed);
     RUN(closed_descriptor);
+    RUN(again_and_again);
     RUN(short_write);
     RUN(tasks);
     RUN(many_threads);

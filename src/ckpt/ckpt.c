@@ -1,0 +1,698 @@
+/* ckpt.c - saving: weir_ckpt_save() copies this rank's tensors into the staging area and returns;
+ * one thread of the checkpointer writes them out, seals them, publishes this rank's part, and, if
+ * that completed the set, has committed the checkpoint and tidies up after older ones.
+ *
+ *   the caller's thread            the writer's thread
+ *   layout, header
+ *   for each buffer:
+ *     copy ──── buffer ──────────▶ lent to the put, hashed, written; given back to the stage
+ *   return                         seal, manifest, state ─▶ part ─▶ (commit, index, retire,
+ * collect)
+ *
+ * Saves are written in the order they were begun. A weir_saving is counted: the caller's handle and
+ * the writer each hold it.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ckpt/ckpt.h"
+#include "ckpt/stage.h"
+#include "util/err.h"
+#include "util/sys.h"
+#include "util/thread.h"
+
+enum {
+    QUEUE_DEFAULT = 2,
+    QUEUE_MAX = 64,
+    KEEP_LAST_DEFAULT = 3,
+    RETIRED_GRACE_S_DEFAULT = 600,
+    REFS_MAX = 4, /* file, manifest, state, meta */
+};
+#define STAGING_BYTES_DEFAULT ((uint64_t)4 << 30)
+
+/* A buffer on its way to the writer. */
+struct filled {
+    void *data;
+    size_t size;
+};
+
+struct weir_saving {
+    weir_ckpt *ckpt;
+    struct weir_saving *next;
+    unsigned refs; /* all of this is guarded by the checkpointer's lock */
+    struct weir_save save;
+    bool cancelled, asked; /* asked: somebody was told how it went */
+    weir_level level;
+    int code;
+    char text[WEIR_TEXT_MAX];
+
+    /* The snapshot: buffers in the order of the file, of which `taken` are with the writer. */
+    struct filled *filled;
+    size_t count, room, taken;
+    bool complete; /* no more will come */
+
+    weir_tensor *tensors; /* a copy; what it points to is in the same block */
+    struct weir_layout layout;
+    char *meta, *state;
+};
+
+struct weir_ckpt {
+    weir_store *store;
+    struct weir_stage *stage;
+    struct weir_ledger *ledger; /* the writer's */
+    weir_ckpt_options opts;
+    uint64_t attempt, saves;
+    char run[WEIR_KEY_BYTES_MAX + 1], log[WEIR_KEY_BYTES_MAX + 1];
+    unsigned generation;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t writer;
+    bool closing;
+    struct weir_saving *queue; /* the first is being written */
+    unsigned queued;
+    weir_ckpt_stats stats;
+    int code; /* of a save that nobody asked about */
+    char text[WEIR_TEXT_MAX];
+};
+
+void weir_ckpt_options_init(weir_ckpt_options *opts)
+{
+    *opts = (weir_ckpt_options){
+        .struct_size = sizeof *opts,
+        .ranks = 1,
+        .queue_max = QUEUE_DEFAULT,
+        .staging_bytes_max = STAGING_BYTES_DEFAULT,
+        .keep_last = KEEP_LAST_DEFAULT,
+        .retired_grace_s = RETIRED_GRACE_S_DEFAULT,
+    };
+}
+
+/* ---- a saving's life ---- */
+
+static void saving_free(struct weir_saving *s)
+{
+    weir_layout_free(&s->layout);
+    free(s->filled);
+    free(s->tensors);
+    free(s->meta);
+    free(s->state);
+    free(s);
+}
+
+/* With the lock held. */
+static void saving_unref(struct weir_saving *s)
+{
+    if (--s->refs == 0)
+        saving_free(s);
+}
+
+static void *copy_in(char **at, const void *from, size_t size)
+{
+    void *to = *at;
+    if (size)
+        memcpy(to, from, size);
+    *at += (size + 7) & ~(size_t)7;
+    return to;
+}
+
+/* Names, shapes and offsets outlive the call; the data need not. */
+static int copy_tensors(struct weir_saving *s, const weir_tensor *tensors, size_t count)
+{
+    size_t size = count * sizeof *tensors;
+    for (size_t i = 0; i < count; i++) {
+        if (!tensors[i].name || !tensors[i].dtype || tensors[i].ndim > WEIR_DIMS_MAX ||
+            (tensors[i].ndim && !tensors[i].shape) ||
+            !tensors[i].offset != !tensors[i].global_shape)
+            return weir_fail(EINVAL, "tensor %zu lacks a name, a dtype, a shape or an offset", i);
+        size += strlen(tensors[i].name) + 8 + strlen(tensors[i].dtype) + 8 +
+                3 * 8 * (size_t)tensors[i].ndim;
+    }
+    s->tensors = weir_alloc(size + 8);
+    if (!s->tensors)
+        return weir_fail_memory();
+    char *at = (char *)(s->tensors + count);
+    for (size_t i = 0; i < count; i++) {
+        weir_tensor *t = &s->tensors[i];
+        size_t dims = 8 * (size_t)tensors[i].ndim;
+        *t = tensors[i];
+        t->name = copy_in(&at, t->name, strlen(t->name) + 1);
+        t->dtype = copy_in(&at, t->dtype, strlen(t->dtype) + 1);
+        t->shape = copy_in(&at, t->shape, dims);
+        if (t->global_shape) {
+            t->global_shape = copy_in(&at, t->global_shape, dims);
+            t->offset = copy_in(&at, t->offset, dims);
+        }
+    }
+    return weir_layout_make(&s->layout, s->tensors, count);
+}
+
+static int saving_new(struct weir_saving **out, weir_ckpt *ckpt, const weir_tensor *tensors,
+                      size_t count, const char *meta, const char *state)
+{
+    struct weir_saving *s = weir_alloc(sizeof *s);
+    if (!s)
+        return weir_fail_memory();
+    s->ckpt = ckpt;
+    s->refs = 2; /* the caller's and the writer's */
+    s->level = WEIR_LEVEL_MEMORY;
+    int code = copy_tensors(s, tensors, count);
+    s->meta = meta ? weir_strdup(meta) : NULL;
+    s->state = state ? weir_strdup(state) : NULL;
+    if (!code && ((meta && !s->meta) || (state && !s->state)))
+        code = weir_fail_memory();
+    s->room = (size_t)(s->layout.bytes / WEIR_BUFFER_BYTES) + 1;
+    s->filled = code ? NULL : weir_alloc(s->room * sizeof *s->filled);
+    if (!code && !s->filled)
+        code = weir_fail_memory();
+    if (code)
+        saving_free(s);
+    else
+        *out = s;
+    return code;
+}
+
+/* ---- the snapshot ---- */
+
+/* Where the copy stands: buffers are filled one after the other. */
+struct filler {
+    struct weir_saving *s;
+    char *buffer;
+    size_t fill;
+    uint64_t stall_ns;
+};
+
+static void filler_send(struct filler *f)
+{
+    weir_ckpt *ckpt = f->s->ckpt;
+    pthread_mutex_lock(&ckpt->lock);
+    assert(f->s->count < f->s->room);
+    f->s->filled[f->s->count++] = (struct filled){f->buffer, f->fill};
+    pthread_cond_broadcast(&ckpt->changed);
+    pthread_mutex_unlock(&ckpt->lock);
+    f->buffer = NULL;
+    f->fill = 0;
+}
+
+static void filler_add(struct filler *f, const void *data, size_t size)
+{
+    const char *from = data;
+    while (size) {
+        if (!f->buffer) {
+            uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+            f->buffer = weir_stage_get(f->s->ckpt->stage);
+            f->stall_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+        }
+        size_t n = WEIR_BUFFER_BYTES - f->fill;
+        n = n < size ? n : size;
+        memcpy(f->buffer + f->fill, from, n);
+        f->fill += n;
+        from += n;
+        size -= n;
+        if (f->fill == WEIR_BUFFER_BYTES)
+            filler_send(f);
+    }
+}
+
+static void snapshot(struct weir_saving *s)
+{
+    weir_ckpt *ckpt = s->ckpt;
+    struct filler f = {.s = s};
+    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    filler_add(&f, s->layout.header, s->layout.header_size);
+    for (size_t i = 0; i < s->layout.count; i++)
+        filler_add(&f, s->layout.tensors[i]->data,
+                   (size_t)(s->layout.places[i].end - s->layout.places[i].begin));
+    if (f.fill)
+        filler_send(&f);
+    uint64_t took_ns = weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    pthread_mutex_lock(&ckpt->lock);
+    s->complete = true;
+    ckpt->stats.bytes += s->layout.bytes;
+    ckpt->stats.stall_stage_ns += f.stall_ns;
+    ckpt->stats.copy_ns += took_ns - f.stall_ns;
+    pthread_cond_broadcast(&ckpt->changed);
+    pthread_mutex_unlock(&ckpt->lock);
+}
+
+/* Waits for room in the queue and enters it; answers an error nobody has heard of. */
+static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
+{
+    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    pthread_mutex_lock(&ckpt->lock);
+    while (!ckpt->code && ckpt->queued >= ckpt->opts.queue_max)
+        pthread_cond_wait(&ckpt->changed, &ckpt->lock);
+    ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    int code = ckpt->code;
+    if (code) {
+        weir_fail_text(code, ckpt->text);
+        weir_fail_in(code, "an earlier save failed");
+        ckpt->code = 0;
+    } else {
+        struct weir_saving **at = &ckpt->queue;
+        while (*at)
+            at = &(*at)->next;
+        *at = s;
+        ckpt->queued++;
+        ckpt->stats.saves++;
+        s->save.number = ++ckpt->saves;
+    }
+    pthread_mutex_unlock(&ckpt->lock);
+    return code;
+}
+
+static int ckpt_check(const weir_ckpt *ckpt)
+{
+    return ckpt->generation == weir_fork_generation()
+               ? 0
+               : weir_fail(ECHILD,
+                           "checkpointer '%s' was opened before fork(): open it again in "
+                           "the child",
+                           ckpt->run);
+}
+
+int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,
+                   const char *meta, const char *state, weir_saving **out)
+{
+    struct weir_saving *s = NULL;
+    int code = ckpt_check(ckpt);
+    if (!code && step == WEIR_STEP_NEWEST)
+        code = weir_fail(EINVAL, "step %" PRIu64 " is no step", step);
+    if (!code)
+        code = saving_new(&s, ckpt, tensors, count, meta, state);
+    if (code)
+        return code;
+    snprintf(s->save.name, sizeof s->save.name, "%" PRIu64, step);
+    s->save.attempt = ckpt->attempt;
+    s->save.parts = ckpt->opts.ranks;
+    code = enqueue(ckpt, s);
+    if (code) {
+        saving_free(s);
+        return code;
+    }
+    snapshot(s);
+    if (out)
+        *out = s;
+    else
+        weir_saving_close(s);
+    return 0;
+}
+
+/* ---- writing ---- */
+
+/* The next buffer, waited for; NULL at the end. */
+static struct filled *next_filled(struct weir_saving *s)
+{
+    weir_ckpt *ckpt = s->ckpt;
+    pthread_mutex_lock(&ckpt->lock);
+    while (s->taken == s->count && !s->complete)
+        pthread_cond_wait(&ckpt->changed, &ckpt->lock);
+    struct filled *filled = s->taken < s->count ? &s->filled[s->taken++] : NULL;
+    pthread_mutex_unlock(&ckpt->lock);
+    return filled;
+}
+
+static bool is_cancelled(struct weir_saving *s)
+{
+    pthread_mutex_lock(&s->ckpt->lock);
+    bool cancelled = s->cancelled;
+    pthread_mutex_unlock(&s->ckpt->lock);
+    return cancelled;
+}
+
+/* Sleeps so that the bytes written since start_ns stay within the rate. */
+static void keep_rate(const weir_ckpt *ckpt, uint64_t bytes, uint64_t start_ns)
+{
+    uint64_t rate = ckpt->opts.rate_bytes_per_s;
+    if (!rate)
+        return;
+    uint64_t due_ns = (uint64_t)((double)bytes / (double)rate * 1e9);
+    uint64_t took_ns = weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    if (due_ns > took_ns)
+        weir_sys->sleep_ns(due_ns - took_ns);
+}
+
+static int write_file(struct weir_saving *s, const char *prefix, struct weir_ref *ref)
+{
+    weir_ckpt *ckpt = s->ckpt;
+    char name[64], key[WEIR_KEY_BYTES_MAX + 72];
+    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO), bytes = 0;
+    weir_put_options opts;
+    weir_put *put = NULL;
+    struct filled *filled;
+    weir_put_options_init(&opts);
+    opts.flags = WEIR_PUT_OF_SAVE;
+    opts.size_bytes = s->layout.bytes;
+    weir_ckpt_file_name(name, ckpt->opts.rank, ckpt->opts.ranks);
+    snprintf(key, sizeof key, "%s/%s", prefix, name);
+    int code = weir_put_open(&put, ckpt->store, key, &opts);
+    if (!code)
+        weir_put_lender(put, weir_stage_put, ckpt->stage);
+    while ((filled = next_filled(s))) {
+        if (!code && is_cancelled(s))
+            code = weir_fail(ECANCELED, "saving '%s' was cancelled", prefix);
+        bytes += filled->size;
+        if (code)
+            weir_stage_put(ckpt->stage, filled->data); /* the caller may be waiting for room */
+        else
+            code = weir_put_lend(put, filled->data, filled->size);
+        if (!code)
+            keep_rate(ckpt, bytes, start_ns);
+    }
+    if (!code)
+        code = weir_put_commit(put, NULL);
+    if (!code) {
+        ref->kind = WEIR_REF_OBJECT;
+        snprintf(ref->name, sizeof ref->name, "%s", name);
+        weir_put_digest(put, ref->digest);
+    }
+    weir_put_close(put);
+    return code;
+}
+
+static int write_text(weir_ckpt *ckpt, const char *prefix, const char *name, const char *text,
+                      struct weir_ref *ref)
+{
+    char key[WEIR_KEY_BYTES_MAX + 72];
+    weir_put_options opts;
+    weir_put *put;
+    weir_put_options_init(&opts);
+    opts.flags = WEIR_PUT_OF_SAVE;
+    snprintf(key, sizeof key, "%s/%s", prefix, name);
+    int code = weir_put_open(&put, ckpt->store, key, &opts);
+    if (code)
+        return code;
+    code = weir_put_write(put, text, strlen(text));
+    if (!code)
+        code = weir_put_commit(put, NULL);
+    if (!code) {
+        ref->kind = WEIR_REF_OBJECT;
+        snprintf(ref->name, sizeof ref->name, "%s", name);
+        weir_put_digest(put, ref->digest);
+    }
+    weir_put_close(put);
+    return code;
+}
+
+/* All of this rank's objects, and its part. */
+static int write_part(struct weir_saving *s, bool *committed)
+{
+    weir_ckpt *ckpt = s->ckpt;
+    char prefix[WEIR_KEY_BYTES_MAX + 1], name[64];
+    struct weir_ref refs[REFS_MAX];
+    uint32_t count = 2;
+    struct weir_set *set;
+    weir_ledger_prefix(ckpt->ledger, &s->save, prefix);
+    int code = write_file(s, prefix, &refs[0]);
+    if (!code)
+        code = weir_layout_put_manifest(&s->layout, ckpt->store, prefix, ckpt->opts.rank, &refs[1]);
+    if (!code && s->state) {
+        snprintf(name, sizeof name, "state-%05u.json", ckpt->opts.rank + 1);
+        code = write_text(ckpt, prefix, name, s->state, &refs[count++]);
+    }
+    if (!code && s->meta && !ckpt->opts.rank)
+        code = write_text(ckpt, prefix, "checkpoint.json", s->meta, &refs[count++]);
+    if (!code)
+        code = weir_set_open(&set, ckpt->ledger, &s->save);
+    if (code)
+        return code;
+    if (is_cancelled(s))
+        code = weir_fail(ECANCELED, "saving '%s' was cancelled", prefix);
+    else
+        code = weir_set_put(set, ckpt->opts.rank, refs, count, NULL, 0, committed);
+    weir_set_close(set);
+    return code;
+}
+
+/* ---- what a commit brings with it ---- */
+
+/* Which live entries stay: counted from the newest. */
+struct keep {
+    const weir_ckpt *ckpt;
+    const struct weir_ledger_state *state;
+};
+
+static bool is_surplus(void *arg, const struct weir_ledger_entry *entry)
+{
+    const struct keep *keep = arg;
+    const weir_ckpt_options *opts = &keep->ckpt->opts;
+    uint64_t newer = 0, step = strtoull(entry->save.name, NULL, 10);
+    if (!opts->keep_last || (opts->keep_every && step % opts->keep_every == 0))
+        return false;
+    for (size_t i = keep->state->count; i-- > 0;) {
+        const struct weir_ledger_entry *other = &keep->state->entries[i];
+        if (weir_save_same(&other->save, &entry->save))
+            return newer >= opts->keep_last;
+        newer += !other->retired_ns;
+    }
+    return false; /* it is newer than what we know */
+}
+
+/* None of this is worth failing a checkpoint that is committed; the next one tries again. */
+static void tidy(struct weir_saving *s)
+{
+    weir_ckpt *ckpt = s->ckpt;
+    struct weir_ledger_state state;
+    size_t count;
+    weir_ckpt_put_index(ckpt->store, ckpt->run, strtoull(s->save.name, NULL, 10));
+    if (!ckpt->opts.keep_last || weir_ledger_read(ckpt->ledger, &state))
+        return;
+    struct keep keep = {ckpt, &state};
+    int code = weir_ledger_retire(ckpt->ledger, ckpt->attempt, is_surplus, &keep, &count);
+    weir_state_free(&state);
+    if (!code)
+        weir_ledger_collect(ckpt->store, ckpt->log, ckpt->opts.retired_grace_s * 1000000000);
+}
+
+static void finish(struct weir_saving *s, int code, bool committed)
+{
+    weir_ckpt *ckpt = s->ckpt;
+    pthread_mutex_lock(&ckpt->lock);
+    s->code = code;
+    if (code)
+        snprintf(s->text, sizeof s->text, "%s", weir_fail_last());
+    else
+        s->level = committed ? WEIR_LEVEL_HOME : WEIR_LEVEL_NODE;
+    pthread_cond_broadcast(&ckpt->changed);
+    pthread_mutex_unlock(&ckpt->lock);
+}
+
+/* Leaves the queue. A failure that nobody can ask about any more is kept for the next save. */
+static void dequeue(weir_ckpt *ckpt, struct weir_saving *s)
+{
+    pthread_mutex_lock(&ckpt->lock);
+    assert(ckpt->queue == s);
+    ckpt->queue = s->next;
+    ckpt->queued--;
+    if (s->code && s->code != -ECANCELED && s->refs == 1 && !s->asked) {
+        ckpt->code = s->code;
+        memcpy(ckpt->text, s->text, sizeof ckpt->text);
+    }
+    saving_unref(s);
+    pthread_cond_broadcast(&ckpt->changed);
+    pthread_mutex_unlock(&ckpt->lock);
+}
+
+static void *writer(void *arg)
+{
+    weir_ckpt *ckpt = arg;
+    for (;;) {
+        pthread_mutex_lock(&ckpt->lock);
+        while (!ckpt->queue && !ckpt->closing)
+            pthread_cond_wait(&ckpt->changed, &ckpt->lock);
+        struct weir_saving *s = ckpt->queue;
+        pthread_mutex_unlock(&ckpt->lock);
+        if (!s)
+            return NULL;
+        bool committed = false;
+        int code = write_part(s, &committed);
+        finish(s, code, committed);
+        if (committed)
+            tidy(s);
+        dequeue(ckpt, s);
+    }
+}
+
+/* ---- asking ---- */
+
+/* Waits until the writer is done with it: 0, its failure, or -ETIMEDOUT. */
+static int wait_for_writer(struct weir_saving *s, uint64_t until_ns, weir_level *level)
+{
+    weir_ckpt *ckpt = s->ckpt;
+    struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    int code = 0;
+    pthread_mutex_lock(&ckpt->lock);
+    while (!s->code && s->level < WEIR_LEVEL_NODE && !code)
+        code = -pthread_cond_clockwait(&ckpt->changed, &ckpt->lock, CLOCK_MONOTONIC, &until);
+    *level = s->level;
+    if (s->code) {
+        s->asked = true;
+        code = weir_fail_text(s->code, s->text);
+    } else if (s->level >= WEIR_LEVEL_NODE) {
+        code = 0;
+    } else {
+        code = weir_fail(ETIMEDOUT, "'%s' of run '%s' is still being written", s->save.name,
+                         ckpt->run);
+    }
+    pthread_mutex_unlock(&ckpt->lock);
+    return code;
+}
+
+/* Waits for the other ranks; in a handle of its own, because the writer's is in use. */
+static int wait_for_set(struct weir_saving *s, uint64_t timeout_ns)
+{
+    struct weir_ledger *ledger;
+    struct weir_set *set = NULL;
+    int code = weir_ledger_open(&ledger, s->ckpt->store, s->ckpt->log);
+    if (code)
+        return code;
+    code = weir_set_open(&set, ledger, &s->save);
+    if (!code)
+        code = weir_set_wait(set, timeout_ns);
+    weir_set_close(set);
+    weir_ledger_close(ledger);
+    return code;
+}
+
+int weir_saving_wait(weir_saving *s, weir_level level, uint64_t timeout_ns)
+{
+    weir_level reached;
+    uint64_t now_ns = weir_sys->now_ns(WEIR_CLOCK_MONO), until_ns;
+    int code = ckpt_check(s->ckpt);
+    if (code || level <= WEIR_LEVEL_MEMORY)
+        return code;
+    if (__builtin_add_overflow(now_ns, timeout_ns, &until_ns))
+        until_ns = INT64_MAX;
+    code = wait_for_writer(s, until_ns, &reached);
+    if (code || level <= reached)
+        return code;
+    now_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    code = wait_for_set(s, until_ns > now_ns ? until_ns - now_ns : 0);
+    pthread_mutex_lock(&s->ckpt->lock);
+    if (!code)
+        s->level = WEIR_LEVEL_HOME;
+    pthread_mutex_unlock(&s->ckpt->lock);
+    return code;
+}
+
+void weir_saving_cancel(weir_saving *s)
+{
+    if (ckpt_check(s->ckpt))
+        return;
+    pthread_mutex_lock(&s->ckpt->lock);
+    s->cancelled = true;
+    pthread_mutex_unlock(&s->ckpt->lock);
+}
+
+void weir_saving_close(weir_saving *s)
+{
+    if (!s || ckpt_check(s->ckpt))
+        return;
+    weir_ckpt *ckpt = s->ckpt;
+    pthread_mutex_lock(&ckpt->lock);
+    /* The writer is done with it, and nobody has asked. */
+    if (s->refs == 1 && s->code && s->code != -ECANCELED && !s->asked) {
+        ckpt->code = s->code;
+        memcpy(ckpt->text, s->text, sizeof ckpt->text);
+    }
+    saving_unref(s);
+    pthread_mutex_unlock(&ckpt->lock);
+}
+
+void weir_ckpt_stats_get(weir_ckpt *ckpt, weir_ckpt_stats *stats)
+{
+    pthread_mutex_lock(&ckpt->lock);
+    *stats = ckpt->stats;
+    pthread_mutex_unlock(&ckpt->lock);
+}
+
+uint64_t weir_ckpt_attempt(const weir_ckpt *ckpt)
+{
+    return ckpt->attempt;
+}
+
+/* ---- opening ---- */
+
+static int options_read(weir_ckpt_options *out, const weir_ckpt_options *given)
+{
+    weir_ckpt_options_init(out);
+    if (given) {
+        if (given->struct_size < sizeof(size_t) + sizeof(uint32_t) || given->struct_size > 4096)
+            return weir_fail(EINVAL, "weir_ckpt_options: call weir_ckpt_options_init() first");
+        size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
+        memcpy(out, given, size);
+    }
+    if (!out->ranks || out->rank >= out->ranks || out->ranks > WEIR_SET_PARTS_MAX)
+        return weir_fail(EINVAL, "rank %u of %u ranks", out->rank, out->ranks);
+    if (!out->queue_max || out->queue_max > QUEUE_MAX)
+        return weir_fail(EINVAL, "a queue of %u saves: it is 1 to %d", out->queue_max, QUEUE_MAX);
+    if (!out->token && out->ranks > 1)
+        return weir_fail(EINVAL, "%u ranks need a token that they share", out->ranks);
+    return 0;
+}
+
+static int join(weir_ckpt *ckpt)
+{
+    uint8_t token[WEIR_TOKEN_BYTES];
+    int code = weir_ledger_open(&ckpt->ledger, ckpt->store, ckpt->log);
+    if (code)
+        return code;
+    if (ckpt->opts.token)
+        memcpy(token, ckpt->opts.token, sizeof token);
+    else if ((code = weir_sys->random(token, sizeof token)))
+        return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
+    ckpt->opts.token = NULL; /* it is the caller's */
+    return weir_ledger_join(ckpt->ledger, token, &ckpt->attempt);
+}
+
+int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
+                   const weir_ckpt_options *opts)
+{
+    weir_ckpt *ckpt = weir_alloc(sizeof *ckpt);
+    if (!ckpt)
+        return weir_fail_memory();
+    ckpt->store = store;
+    ckpt->generation = weir_fork_generation();
+    int code = options_read(&ckpt->opts, opts);
+    if (!code)
+        code = weir_ckpt_log_name(ckpt->log, run);
+    if (!code)
+        code = weir_stage_open(&ckpt->stage, ckpt->opts.staging_bytes_max);
+    if (!code) {
+        strcpy(ckpt->run, run);
+        code = join(ckpt);
+    }
+    pthread_mutex_init(&ckpt->lock, NULL);
+    pthread_cond_init(&ckpt->changed, NULL);
+    if (!code)
+        code = weir_thread_start(&ckpt->writer, "weir-ckpt", writer, ckpt);
+    if (code) {
+        weir_ledger_close(ckpt->ledger);
+        weir_stage_close(ckpt->stage);
+        free(ckpt);
+        return code;
+    }
+    *out = ckpt;
+    return 0;
+}
+
+void weir_ckpt_close(weir_ckpt *ckpt)
+{
+    if (!ckpt || ckpt_check(ckpt))
+        return;
+    pthread_mutex_lock(&ckpt->lock);
+    ckpt->closing = true;
+    pthread_cond_broadcast(&ckpt->changed);
+    pthread_mutex_unlock(&ckpt->lock);
+    pthread_join(ckpt->writer, NULL);
+    weir_ledger_close(ckpt->ledger);
+    weir_stage_close(ckpt->stage);
+    pthread_cond_destroy(&ckpt->changed);
+    pthread_mutex_destroy(&ckpt->lock);
+    free(ckpt);
+}

@@ -1,0 +1,34 @@
+/* ckpt.h - what the files of this layer share. */
+#ifndef WEIR_CKPT_CKPT_H
+#define WEIR_CKPT_CKPT_H
+
+#include "ckpt/manifest.h"
+#include "ckpt/safetensors.h"
+#include "weir.h"
+
+/* "ckpt/<run>", the log of a run; -ENAMETOOLONG. */
+int weir_ckpt_log_name(char out[WEIR_KEY_BYTES_MAX + 1], const char *run);
+
+/* The file of a rank: "model.safetensors", or "model-00001-of-00004.safetensors". */
+void weir_ckpt_file_name(char out[64], uint32_t rank, uint32_t ranks);
+
+/* What a rank writes: the header of its file, and where each tensor it writes begins. */
+struct weir_layout {
+    const weir_tensor **tensors; /* those it writes, in the order of the file */
+    struct weir_st_tensor *places;
+    size_t count;
+    uint8_t *header;
+    size_t header_size;
+    uint64_t bytes; /* of the whole file */
+    char *names;    /* of the pieces in the file */
+};
+int weir_layout_make(struct weir_layout *out, const weir_tensor *tensors, size_t count);
+void weir_layout_free(struct weir_layout *layout);
+/* Writes the manifest of that as a table; ref names it. */
+int weir_layout_put_manifest(const struct weir_layout *layout, weir_store *store,
+                             const char *prefix, uint32_t rank, struct weir_ref *ref);
+
+/* model.safetensors.index.json, for tools that know nothing of Weir. */
+int weir_ckpt_put_index(weir_store *store, const char *run, uint64_t step);
+
+#endif

@@ -1,0 +1,60 @@
+/* manifest.h - which tensors a checkpoint has, and where each piece of them is: a table (table.h)
+ * written by each rank, read and merged by whoever loads.
+ *
+ * A row has the name of a tensor as its key. Its value (little-endian), version 1:
+ *
+ *    0  2  version, 1
+ *    2  1  number of dimensions n
+ *    3  1  length d of the dtype's name
+ *    4  4  number of pieces
+ *    8     dtype ("BF16"), zeros up to a multiple of 8
+ *          shape of the whole tensor: n x u64
+ *          pieces: u64 where it begins in the rank's file, u64 its bytes, n x u64 where it begins
+ *          in the tensor, n x u64 its shape
+ */
+#ifndef WEIR_CKPT_MANIFEST_H
+#define WEIR_CKPT_MANIFEST_H
+
+#include "store/view.h"
+
+enum { WEIR_DIMS_MAX = 64 };
+
+struct weir_piece {
+    uint32_t part;         /* whose file it is in */
+    uint64_t begin, bytes; /* within that file */
+    const uint64_t *offset, *shape;
+};
+
+struct weir_manifest_tensor {
+    const char *name;
+    const char *dtype;
+    uint32_t ndim;
+    const uint64_t *shape;
+    const struct weir_piece *pieces;
+    size_t count;
+};
+
+/* ---- writing ---- */
+
+/* The value of a row, owned by the caller; all pieces are of one tensor. */
+int weir_manifest_encode(const struct weir_manifest_tensor *tensor, uint8_t **out, size_t *size);
+
+/* ---- reading ---- */
+
+struct weir_manifest;
+/* Merges the tables named `ref->kind == WEIR_REF_TABLE` of all parts. -EBADMSG where they do not
+ * agree, or where the pieces of a tensor do not make up the whole. */
+int weir_manifest_load(struct weir_manifest **out, struct weir_view *view);
+void weir_manifest_free(struct weir_manifest *manifest);
+size_t weir_manifest_count(const struct weir_manifest *manifest);
+/* Sorted by name; borrowed. */
+const struct weir_manifest_tensor *weir_manifest_at(const struct weir_manifest *manifest, size_t i);
+/* NULL if there is none. */
+const struct weir_manifest_tensor *weir_manifest_find(const struct weir_manifest *manifest,
+                                                      const char *name);
+
+/* For tests: one row's value; what it points to is in *memory, which the caller frees. */
+int weir_manifest_decode(struct weir_manifest_tensor *out, void **memory, const uint8_t *value,
+                         size_t size);
+
+#endif
