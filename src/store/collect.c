@@ -304,6 +304,8 @@ static int collect_ledger(struct weir_gc *gc, const char *name)
         return code;
     code = weir_ledger_read(s.ledger, &s.state);
     if (!code)
+        code = weir_log_check_head(weir_ledger_log(s.ledger), &s.state.record);
+    if (!code)
         code = look_in(&s, WEIR_DIR_SEAL);
     if (!code)
         code = look_in(&s, WEIR_DIR_SET);

@@ -298,6 +298,19 @@ static int find_last(struct weir_log *log, uint64_t *last)
     return code;
 }
 
+int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head)
+{
+    uint64_t last = 0;
+    int code = find_last(log, &last);
+    if (code || last <= head->number)
+        return code;
+    int there = exists(log, head->number + 1); /* appended meanwhile */
+    return there < 0 ? there
+           : there   ? 0
+                     : weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' is missing",
+                                 head->number + 1, log->name);
+}
+
 /* Does the record at number follow *before, which it then replaces? */
 static int verify_next(struct weir_log *log, uint64_t number, struct weir_log_record *before)
 {

@@ -64,6 +64,10 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
  * see to it. Whoever promises or destroys something because of a record calls this first. */
 int weir_log_settle(struct weir_log *log, const struct weir_log_record *record);
 
+/* Does anything stand beyond a head that was found by probing, behind a record that is missing?
+ * -EBADMSG then. It lists: for gc, which deletes because of what a head does not say. */
+int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head);
+
 /* Walks the chain from 1 to the head. -EBADMSG names the first record that does not follow from
  * the one before it. *records says how many were good. */
 int weir_log_verify(struct weir_log *log, uint64_t *records);

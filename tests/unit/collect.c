@@ -261,6 +261,35 @@ static void a_swept_record_is_put_again(void)
     CHECK(!swept_links);
 }
 
+/* A record that is missing hides those behind it from the search for the head: what they commit
+ * must not be taken for abandoned. */
+static void a_hole_in_the_log_protects(void)
+{
+    struct weir_ledger *damaged;
+    bool committed;
+    char path[2 * PATH_MAX], aside[2 * PATH_MAX + 8];
+    begin_anew(5000);
+    OK(weir_ledger_open(&damaged, store, "holes"));
+    uint8_t token[WEIR_TOKEN_BYTES] = {9};
+    OK(weir_ledger_join(damaged, token, &attempt));
+    for (uint64_t i = 1; i <= 4; i++) {
+        struct weir_save save = save_of("s", i, 1);
+        OK(put_part(store, damaged, &save, 0, &committed));
+        CHECK(committed);
+    }
+    unsigned files = tree_files(dir);
+    snprintf(path, sizeof path, "%s", path_in(dir, ".weir/log/holes~/00000000000000000003"));
+    snprintf(aside, sizeof aside, "%s.aside", dir);
+    CHECK(rename(path, aside) == 0);
+    CHECK_EQ(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL), -EBADMSG);
+    CHECK(strstr(weir_error_text(), "record 3"));
+    CHECK_EQ(tree_files(dir), files - 1);
+    CHECK(rename(aside, path) == 0);
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
+    CHECK_EQ(tree_files(dir), files);
+    weir_ledger_close(damaged);
+}
+
 int main(void)
 {
     dir = tmp_path("store");
@@ -277,6 +306,7 @@ int main(void)
     RUN(a_finish_during_gc_is_told);
     RUN(no_directories_stay);
     RUN(a_swept_record_is_put_again);
+    RUN(a_hole_in_the_log_protects);
     weir_ledger_close(ledger);
     weir_ledger_close(theirs);
     weir_store_close(store);
