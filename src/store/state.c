@@ -1,6 +1,7 @@
 /* state.c - see state.h. The decoder takes any bytes. */
 #include "store/state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ enum {
 
 int weir_save_name_check(const char *name)
 {
+    assert(name); /* which gcc doubts when it builds for UBSan */
     int code = weir_key_check(name);
     if (!code && (strchr(name, '/') || strlen(name) > WEIR_SAVE_NAME_BYTES_MAX)) {
         code = weir_fail(EINVAL, "it is one part of a key, of at most %d bytes",

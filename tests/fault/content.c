@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "io/io.h"
+#include "store/store.h"
 #include "test.h"
 
 enum { PIECE_BYTES = 1 << 20, META_BYTES = sizeof(struct content) };
@@ -98,6 +99,7 @@ int content_put(weir_store *store, const char *key, struct content what, unsigne
     opts.meta = &what;
     opts.meta_bytes = META_BYTES;
     opts.size_bytes = how & CONTENT_HINT ? what.size : 0;
+    opts.flags = how & CONTENT_OF_SAVE ? WEIR_PUT_OF_SAVE : 0;
     int code = weir_put_open(&put, store, key, &opts);
     if (code)
         return code;

@@ -36,6 +36,7 @@ bool content_same(struct content a, struct content b);
 enum {
     CONTENT_HINT = 1,     /* tell the size beforehand */
     CONTENT_IN_PLACE = 2, /* one write from aligned memory: no copy is made above 16 MiB */
+    CONTENT_OF_SAVE = 4,  /* part of a save of a ledger */
 };
 /* The answer of the put: 0, or the first -errno of its calls. */
 int content_put(weir_store *store, const char *key, struct content what, unsigned how);

@@ -14,7 +14,7 @@ static uint64_t attempt;
 /* ---- a system call that others overtake ---- */
 
 static struct weir_sys table;
-static void (*meanwhile)(void);
+static void (*meanwhile)(void), (*meanwhile_stat)(void);
 static unsigned countdown;
 
 static ssize_t overtaken_getdents(int fd, void *buf, size_t size)
@@ -25,6 +25,27 @@ static ssize_t overtaken_getdents(int fd, void *buf, size_t size)
         fn();
     }
     return weir_sys_real.getdents(fd, buf, size);
+}
+
+static int overtaken_stat(int dirfd, const char *path, struct weir_sys_stat *st)
+{
+    int code = weir_sys_real.stat(dirfd, path, st);
+    void (*fn)(void) = meanwhile_stat;
+    if (fn && countdown-- == 0) {
+        meanwhile_stat = NULL;
+        fn();
+    }
+    return code;
+}
+
+/* Temporary files that gc sweeps away just before they are linked. */
+static unsigned swept_links;
+
+static int swept_link(int olddir, const char *old, int newdir, const char *name)
+{
+    if (swept_links && swept_links--)
+        CHECK(weir_sys_real.unlink(olddir, old, false) == 0);
+    return weir_sys_real.link(olddir, old, newdir, name);
 }
 
 /* ---- saves ---- */
@@ -154,17 +175,111 @@ static void a_commit_during_gc_stays(void)
     CHECK(stayed > 3 && stayed < moments);
 }
 
+/* ---- gc gives a save up that somebody is about to finish ---- */
+
+static void collect_now(void)
+{
+    OK(weir_gc(other, WEIR_GC_NOW, NULL, NULL, NULL));
+}
+
+/* All parts of four are there, and nobody has joined the last two. */
+static void make_stuck(const struct weir_save *save)
+{
+    uint8_t payload[WEIR_PART_PAYLOAD_BYTES_MAX], *bytes;
+    char name[WEIR_NAME_BYTES_MAX], text[WEIR_SAVE_TEXT_BYTES];
+    enum weir_doubt doubt;
+    size_t size, bytes_size;
+    bool committed;
+    for (uint32_t i = 0; i < 3; i++)
+        OK(put_part(store, ledger, save, i, &committed));
+    OK(weir_part_encode(payload, &size, NULL, 0, NULL, 0));
+    OK(weir_node_leaf(4, 3, payload, size, &bytes, &bytes_size));
+    weir_save_text(text, save);
+    snprintf(name, sizeof name, "%srun/%s~/0.3", WEIR_DIR_SET, text);
+    OK(weir_record_put(store, name, bytes, bytes_size, 0, &doubt));
+    free(bytes);
+}
+
+/* At every moment at which it looks for something: it is refused, or committed before. */
+static void a_finish_during_gc_is_told(void)
+{
+    unsigned moments = 0, refused = 0;
+    for (;; moments++) {
+        begin_anew(1000 + moments);
+        struct weir_save save = save_of("stuck", 3, 4);
+        struct weir_set *set;
+        make_stuck(&save);
+        OK(weir_set_open(&set, ledger, &save));
+        countdown = moments;
+        meanwhile_stat = collect_now;
+        int code = weir_set_finish(set);
+        weir_set_close(set);
+        if (meanwhile_stat)
+            break;
+        CHECK(code == 0 || code == -ESTALE || code == -EAGAIN);
+        refused += code != 0;
+    }
+    meanwhile_stat = NULL;
+    printf("at %u of %u moments it was refused\n", refused, moments);
+    CHECK(refused > 2);
+}
+
+/* Directories that crashed writers left go with their saves. */
+static void no_directories_stay(void)
+{
+    begin_anew(3000);
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
+    OK(mkdir(path_in(dir, ".weir/set/run"), 0777) && errno != EEXIST);
+    OK(mkdir(path_in(dir, ".weir/set/run/dead-1.1~"), 0777));
+    OK(mkdir(path_in(dir, ".weir/lease/run"), 0777) && errno != EEXIST);
+    struct timespec old[2] = {{1000, 0}, {1000, 0}};
+    OK(utimensat(AT_FDCWD, path_in(dir, ".weir/set/run/dead-1.1~"), old, 0));
+    OK(utimensat(AT_FDCWD, path_in(dir, ".weir/lease/run"), old, 0));
+    weir_gc_result result;
+    OK(weir_gc(store, 0, &result, NULL, NULL));
+    CHECK_EQ(result.saves, 0); /* it was none */
+    CHECK(!path_there(path_in(dir, ".weir/set/run/dead-1.1~")));
+    CHECK(!path_there(path_in(dir, ".weir/lease/run")));
+}
+
+/* Whoever slept while gc swept his temporary file away does it again: -ESTALE would tell him that
+ * his attempt is over. */
+static void a_swept_record_is_put_again(void)
+{
+    struct weir_save save = save_of("swept", 1, 1);
+    bool committed;
+    begin_anew(4000);
+    save.attempt = attempt;
+    struct weir_set *set;
+    OK(weir_set_open(&set, ledger, &save));
+    swept_links = 1;
+    OK(weir_set_put(set, 0, NULL, 0, NULL, 0, &committed)); /* a node */
+    CHECK(committed && !swept_links);
+    weir_set_close(set);
+    swept_links = 1;
+    OK(weir_ledger_give_up(ledger, attempt, 5)); /* a record of the log */
+    CHECK(!swept_links);
+    swept_links = 1000; /* but not for ever */
+    CHECK_EQ(weir_ledger_give_up(ledger, attempt, 6), -EBUSY);
+    swept_links = 0;
+}
+
 int main(void)
 {
     dir = tmp_path("store");
     table = weir_sys_real;
     table.getdents = overtaken_getdents;
+    table.stat = overtaken_stat;
+    table.link = swept_link;
     weir_sys = &table;
     store = store_at(dir, "inline");
     other = store_at(dir, "inline");
     OK(weir_ledger_open(&ledger, store, "run"));
     OK(weir_ledger_open(&theirs, other, "run"));
     RUN(a_commit_during_gc_stays);
+    RUN(a_finish_during_gc_is_told);
+    RUN(no_directories_stay);
+    RUN(a_swept_record_is_put_again);
     weir_ledger_close(ledger);
     weir_ledger_close(theirs);
     weir_store_close(store);
