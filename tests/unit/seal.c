@@ -175,8 +175,8 @@ static void every_truncation_and_extension(void)
  * block, and its metadata may reach into the padding; all other fields check each other. */
 static bool head_may_hold(size_t at, uint8_t value, uint8_t was)
 {
-    if (value == was || (at >= 40 && at < 48) || at == 16)
-        return true;
+    if (value == was || (at >= 40 && at < 48) || at == 50 || at == 51 || at == 16)
+        return true; /* times, flags */
     if (at == 52)
         return (EXAMPLE_NAME_BYTES + value + 7) / 8 == (EXAMPLE_NAME_BYTES + was + 7) / 8;
     return at == 17 && value / 16 == was / 16;
