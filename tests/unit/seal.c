@@ -141,7 +141,8 @@ static void bytes_are_as_written_down(void)
     CHECK_EQ(weir_load_le(r.bytes + 52, 4), 13);
     CHECK_EQ(weir_load_le(r.bytes + 56, 8), BLOCKS);
     CHECK(!memcmp(r.bytes + 64, ".weir/data/some/key~", 20));
-    CHECK(!memcmp(r.bytes + 64 + name, "some metadata\0\0\0", 13 + 7 - (name + 13 + 7) % 8));
+    static const char padded[13 + 7] = "some metadata";
+    CHECK(!memcmp(r.bytes + 64 + name, padded, (name + 13 + 7) / 8 * 8 - name));
     CHECK_EQ(r.size, 64 + (name + 13 + 7) / 8 * 8 + sizeof sums + 16);
     CHECK(!memcmp(r.bytes + r.size - 16 - sizeof sums, sums, sizeof sums));
     free(r.bytes);
