@@ -125,8 +125,11 @@ int weir_log_read(struct weir_log *log, uint64_t number, struct weir_log_record 
     record_name(name, log, number);
     int code = weir_record_load(log->store, name, RECORD_BYTES_MAX, &bytes, &size, NULL);
     if (code)
-        return code != -EFBIG ? code : weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' is "
-                                                 "damaged: it is too long", number, log->name);
+        return code != -EFBIG ? code
+                              : weir_fail(EBADMSG,
+                                          "record %" PRIu64 " of log '%s' is "
+                                          "damaged: it is too long",
+                                          number, log->name);
     code = weir_log_record_decode(&record, bytes, size);
     if (!code && record.number != number)
         code = damaged("it has another number");
@@ -208,11 +211,13 @@ static int whose(struct weir_log *log, uint64_t number, const uint8_t *nonce, co
                   number, log->name, why);
         return -WEIR_EUNKNOWN;
     }
+    /* Ours, but whoever said so only saw it: it must also stay. */
     bool ours = !memcmp(there.nonce, nonce, WEIR_NONCE_BYTES);
+    int code = ours ? weir_log_settle(log, &there)
+                    : weir_fail(EAGAIN, "record %" PRIu64 " of log '%s' is somebody else's", number,
+                                log->name);
     weir_log_record_free(&there);
-    return ours ? 0
-                : weir_fail(EAGAIN, "record %" PRIu64 " of log '%s' is somebody else's", number,
-                            log->name);
+    return ours && code ? -WEIR_EUNKNOWN : code;
 }
 
 int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, const void *state,

@@ -124,7 +124,14 @@ static int node_put(const struct weir_set *set, const struct held *held)
     held_free(&there);
     if (!same)
         return weir_fail(EEXIST, "'%s' was published already, with other content", name);
-    return doubt == WEIR_DOUBT_LOST ? 0 : 1;
+    if (doubt == WEIR_SURE)
+        return 1;
+    /* It was us, but whoever read it back only saw it: a taken name is a durable one. */
+    code = weir_record_put(set->store, name, held->bytes, held->size, 0, &doubt);
+    if (!code || code == -EEXIST)
+        return 0;
+    weir_fail_in(code, "the outcome of publishing '%s' is unknown", name);
+    return -WEIR_EUNKNOWN;
 }
 
 /* The parent of a published node and its sibling. */

@@ -172,6 +172,8 @@ int weir_record_put(weir_store *store, const char *name, const uint8_t *buf, siz
         if (until_ns || req.doubt != WEIR_SURE)
             break;
     }
+    if (code == -ESTALE && !until_ns && req.doubt == WEIR_SURE)
+        code = weir_fail(EBUSY, "'%s' was swept away again and again while it was written", name);
     if (doubt)
         *doubt = req.doubt;
     return code;

@@ -1,11 +1,12 @@
-/* change.c - one change of the ledger: read the head, make it durable, decide, put the next number,
- * and settle an answer that was lost by reading back.
+/* change.c - one change of the ledger (change_once() of ledger.c, append and settle of log.c): read
+ * the head, decide; make the head durable before the next number is put behind it, and before the
+ * answer that there is nothing to do; settle an answer that was lost by reading back.
  */
 #include <assert.h>
 
 #include "model.h"
 
-static const char *const op_names[] = {"", "join", "commit", "retire", "tombstone", "forget"};
+static const char *const op_names[] = {"", "join", "commit", "retire", "forget", "give up"};
 static const char *const code_names[] = {"OK", "ESTALE", "EEXIST", ""};
 
 void model_change_begin(struct state *s, struct proc *p, enum op op)
@@ -18,37 +19,34 @@ void model_change_begin(struct state *s, struct proc *p, enum op op)
 
 bool model_is_closed(const struct state *s, const struct rec *head, unsigned set)
 {
-    return head->attempt == s->attempt[set / SAVES] && set % SAVES < head->floor;
-}
-
-bool model_may_forget(const struct state *s, const struct rec *head, unsigned set)
-{
-    uint32_t early = head->entry[set] == ENTRY_RETIRED ? FLAW_TOMB_DROPPED : FLAW_FORGET_CURRENT;
-    return head->attempt != s->attempt[set / SAVES] || flaw(early | VARIANT_FLOOR);
+    return head->attempt == s->attempt[set / SAVES] && number_of(set) <= head->floor;
 }
 
 static enum code decide_commit(const struct state *s, const struct proc *p, const struct rec *head)
 {
     uint8_t entry = head->entry[p->set];
-    if (flaw(FLAW_TOMB_IGNORED) && entry == ENTRY_RETIRED)
-        entry = 0;
-    if (entry == (ENTRY_LIVE | p->val))
-        return CODE_OK;
     if (entry)
-        return (entry & ENTRY_STATUS) == ENTRY_LIVE ? CODE_EXISTS : CODE_STALE;
-    if (model_is_closed(s, head, p->set))
-        return CODE_STALE;
+        return (entry & ~ENTRY_STATUS) == p->val ? CODE_OK : CODE_EXISTS;
     if (head->attempt != s->attempt[p->set / SAVES] && !flaw(FLAW_NO_FENCE))
         return CODE_STALE;
-    return CODE_APPEND;
+    return model_is_closed(s, head, p->set) && !flaw(FLAW_FLOOR_IGNORED) ? CODE_STALE : CODE_APPEND;
+}
+
+/* The retired entries among those that p has deleted. */
+static uint8_t to_forget(const struct proc *p, const struct rec *head)
+{
+    uint8_t sets = 0;
+    for (unsigned set = 0; set < SETS; set++)
+        if (p->deleted >> set & 1 && status_of(head, set) == ENTRY_RETIRED)
+            sets |= (uint8_t)(1u << set);
+    return sets;
 }
 
 static enum code decide(const struct state *s, unsigned i)
 {
     const struct proc *p = &s->procs[i];
     const struct rec *head = &s->log[p->seen];
-    uint8_t status = head->entry[p->set] & ENTRY_STATUS;
-    uint8_t attempt = s->attempt[p->set / SAVES], token = model_spec(i)->token;
+    uint8_t token = model_spec(i)->token;
     switch ((enum op)p->op) {
     case OP_JOIN:
         if (head->token == token)
@@ -57,17 +55,11 @@ static enum code decide(const struct state *s, unsigned i)
     case OP_COMMIT:
         return decide_commit(s, p, head);
     case OP_RETIRE:
-        return status == ENTRY_LIVE ? CODE_APPEND : CODE_OK;
-    case OP_TOMB:
-        if (flaw(FLAW_GC_TOMB_BLIND))
-            return CODE_APPEND;
-        if (status == ENTRY_LIVE)
-            return CODE_EXISTS;
-        if (status || head->attempt != attempt || model_is_closed(s, head, p->set))
-            return CODE_OK;
-        return CODE_APPEND;
+        return status_of(head, p->set) == ENTRY_LIVE ? CODE_APPEND : CODE_OK;
     case OP_FORGET:
-        if (status != ENTRY_RETIRED || !model_may_forget(s, head, p->set))
+        return to_forget(p, head) ? CODE_APPEND : CODE_OK;
+    case OP_GIVE_UP:
+        if (head->attempt != s->log[p->held].attempt || head->floor >= p->floor)
             return CODE_OK;
         return CODE_APPEND;
     default:
@@ -76,17 +68,36 @@ static enum code decide(const struct state *s, unsigned i)
     }
 }
 
+static void forget(const struct state *s, const struct proc *p, struct rec *rec)
+{
+    uint8_t sets = to_forget(p, rec);
+    for (unsigned set = 0; set < SETS; set++) {
+        if (!(sets >> set & 1))
+            continue;
+        rec->entry[set] = 0;
+        if (rec->attempt == s->attempt[set / SAVES] && number_of(set) > rec->floor &&
+            !flaw(FLAW_FORGET_KEEPS_FLOOR))
+            rec->floor = number_of(set);
+    }
+}
+
+static uint8_t nonce_of(const struct state *s, unsigned i)
+{
+    return (uint8_t)(i + 1 + 16u * s->procs[i].turn);
+}
+
 static struct rec build(const struct state *s, unsigned i, uint8_t number)
 {
     const struct proc *p = &s->procs[i];
     struct rec rec = s->log[p->seen];
-    rec.nonce = (uint8_t)(i + 1);
+    rec.nonce = nonce_of(s, i);
     switch ((enum op)p->op) {
     case OP_JOIN:
         rec.past |= 1u << rec.token;
         rec.token = model_spec(i)->token;
         rec.attempt = number;
-        rec.floor = 0;
+        if (!flaw(FLAW_JOIN_KEEPS_FLOOR))
+            rec.floor = 0;
         break;
     case OP_COMMIT:
         rec.entry[p->set] = ENTRY_LIVE | p->val;
@@ -94,14 +105,11 @@ static struct rec build(const struct state *s, unsigned i, uint8_t number)
     case OP_RETIRE:
         rec.entry[p->set] = ENTRY_RETIRED | (rec.entry[p->set] & ~ENTRY_STATUS);
         break;
-    case OP_TOMB:
-        rec.entry[p->set] = ENTRY_RETIRED;
+    case OP_FORGET:
+        forget(s, p, &rec);
         break;
     default:
-        rec.entry[p->set] = 0;
-        if (flaw(VARIANT_FLOOR) && rec.attempt == s->attempt[p->set / SAVES] &&
-            rec.floor <= p->set % SAVES)
-            rec.floor = p->set % SAVES + 1;
+        rec.floor = p->floor;
     }
     return rec;
 }
@@ -122,7 +130,7 @@ static void answer(struct explore *x, struct state *s, unsigned i, enum code cod
     p->op = OP_NONE;
     p->since = p->skip = 0;
     if (model_spec(i)->kind == GC)
-        model_gc_answered(s, p, op, code);
+        model_gc_answered(x, s, p, op);
     else if (model_spec(i)->kind == RETIRER)
         p->pc = PC_DONE;
     else
@@ -144,14 +152,17 @@ static void step_decided(struct explore *x, struct state *n, unsigned i, const c
     model_emit(x, n);
 }
 
-/* Does the decision wait until the head is durable? */
+/* Does the decision wait until the head is durable? A refusal promises nothing. */
 static bool syncs(const struct state *s, unsigned i)
 {
-    if (model_log_is_durable(s))
+    const struct proc *p = &s->procs[i];
+    enum code code = decide(s, i);
+    if (s->log[p->seen].is == REC_DURABLE)
         return false;
-    if (decide(s, i) == CODE_APPEND)
+    if (code == CODE_APPEND)
         return !flaw(FLAW_APPEND_BEFORE_SYNC);
-    return !flaw(s->procs[i].op == OP_JOIN ? FLAW_JOIN_BEFORE_SYNC : FLAW_ANSWER_BEFORE_SYNC);
+    return code == CODE_OK &&
+           !flaw(p->op == OP_JOIN ? FLAW_JOIN_BEFORE_SYNC : FLAW_ANSWER_BEFORE_SYNC);
 }
 
 static void step_read(struct explore *x, const struct state *s, unsigned i)
@@ -195,17 +206,27 @@ static void lose(struct explore *x, const struct state *s, unsigned i, uint8_t n
 static void step_exists(struct explore *x, struct state *n, unsigned i, uint8_t number)
 {
     struct proc *p = &n->procs[i];
-    if (n->log[number].nonce == i + 1) {
-        explore_say(x, "%s: finds record %u to be its own", model_name(i), number);
-        p->pc = PC_SYNC; /* an earlier put of the same change arrived after all */
-    } else if (flaw(FLAW_KEEPS_DECISION) && p->skip < 2) {
-        explore_say(x, "%s: record %u is another's, tries the next", model_name(i), number);
+    bool keeps = flaw(FLAW_KEEPS_DECISION) && p->skip < 2;
+    explore_say(x, "%s: record %u is another's, %s", model_name(i), number,
+                keeps ? "tries the next" : "reads again");
+    if (keeps)
         p->skip++;
-    } else {
-        explore_say(x, "%s: record %u is another's, reads again", model_name(i), number);
+    else
         p->pc = PC_READ;
-    }
     model_emit(x, n);
+}
+
+/* Nobody can say whether the record was put, or whether it is durable. */
+static void unknown(struct state *s, unsigned i)
+{
+    struct proc *p = &s->procs[i];
+    p->turn++;
+    if (model_spec(i)->kind == GC)
+        model_gc_end_pass(p);
+    else if (p->op == OP_COMMIT)
+        model_writer_unknown(s, i);
+    else
+        p->pc = PC_READ;
 }
 
 static void step_link(struct explore *x, const struct state *s, unsigned i)
@@ -235,15 +256,14 @@ static void step_sync(struct explore *x, const struct state *s, unsigned i)
     struct state n = *s;
     struct proc *p = &n.procs[i];
     uint8_t number = (uint8_t)(p->seen + 1 + p->skip);
-    model_log_sync(&n);
     if (s->lost_left) {
-        struct state lost = n;
-        explore_say(x, "%s: %s(set %u): syncs record %u, the answer is LOST", model_name(i),
-                    op_names[p->op], p->set, number);
-        lost.lost_left--;
-        lost.procs[i].pc = PC_SETTLE;
-        model_emit(x, &lost);
+        struct state failed = *s;
+        explore_say(x, "%s: cannot sync record %u: unknown", model_name(i), number);
+        failed.lost_left--;
+        unknown(&failed, i);
+        model_emit(x, &failed);
     }
+    model_log_sync(&n, number);
     explore_say(x, "%s: %s(set %u): syncs record %u: OK", model_name(i), op_names[p->op], p->set,
                 number);
     answer(x, &n, i, CODE_OK, number);
@@ -255,26 +275,27 @@ static void step_settle(struct explore *x, const struct state *s, unsigned i)
     struct state n = *s;
     struct proc *p = &n.procs[i];
     uint8_t number = (uint8_t)(p->seen + 1 + p->skip);
-    bool is_own =
-        s->log[number].is && (s->log[number].nonce == i + 1 || flaw(FLAW_SETTLE_EXISTENCE));
-    if (flaw(FLAW_TOMB_UNSETTLED) && p->op == OP_TOMB)
-        is_own = true;
+    const struct rec *there = &s->log[number];
+    bool is_own = there->is && (there->nonce == nonce_of(s, i) || flaw(FLAW_SETTLE_EXISTENCE));
     if (s->lost_left) {
         struct state lost = n;
-        explore_say(x, "%s: cannot read record %u back: unknown, tries again", model_name(i),
-                    number);
+        explore_say(x, "%s: cannot read record %u back: unknown", model_name(i), number);
         lost.lost_left--;
-        lost.procs[i].pc = PC_READ;
+        unknown(&lost, i);
         model_emit(x, &lost);
     }
     explore_say(x, "%s: reads record %u back: %s", model_name(i), number,
-                is_own ? "its own" : "not its own, tries again");
-    if (!is_own)
+                is_own      ? "its own"
+                : there->is ? "another's, tries again"
+                            : "not there: unknown");
+    if (!is_own && there->is)
         p->pc = PC_READ;
-    else if (!model_log_is_durable(s) && !flaw(FLAW_SETTLE_BEFORE_SYNC))
+    else if (!is_own)
+        unknown(&n, i);
+    else if (there->is == REC_LINKED && !flaw(FLAW_SETTLE_BEFORE_SYNC))
         p->pc = PC_SYNC;
     else
-        answer(x, &n, i, CODE_OK, s->log[number].is ? number : p->seen);
+        answer(x, &n, i, CODE_OK, number);
     model_emit(x, &n);
 }
 
@@ -286,7 +307,7 @@ void model_change_step(struct explore *x, const struct state *s, unsigned i)
         step_read(x, s, i);
         break;
     case PC_FIX:
-        model_log_sync(&n);
+        model_log_sync(&n, s->procs[i].seen);
         step_decided(x, &n, i, ", made durable");
         break;
     case PC_LINK:

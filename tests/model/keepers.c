@@ -17,111 +17,185 @@ void model_retirer_step(struct explore *x, const struct state *s, unsigned i)
     }
 }
 
-enum work { WORK_NONE, WORK_DELETE, WORK_TOMB };
+/* ---- gc: a pass of collect.c ---- */
 
-/* What the pass has to do about a set: by the head it holds, which may be old by now, and what it
- * lists, which is not. */
-static enum work work_of(const struct state *s, const struct proc *p, unsigned set)
+/* By the head it holds, could the set still be committed? */
+static bool is_open(const struct state *s, const struct proc *p, unsigned set)
 {
     const struct rec *held = &s->log[p->held];
-    uint8_t attempt = s->attempt[set / SAVES], there = s->sets[set].there;
-    if (!attempt || status_of(held, set) == ENTRY_LIVE)
-        return WORK_NONE;
-    if (status_of(held, set) == ENTRY_RETIRED) {
-        bool forgets = model_may_forget(s, held, set) && s->log[s->head].entry[set];
-        return there || forgets ? WORK_DELETE : WORK_NONE;
-    }
-    if (!there)
-        return WORK_NONE;
-    if (attempt < held->attempt || (flaw(FLAW_GC_NOT_EQUAL) && attempt != held->attempt)) {
-        bool skips = flaw(FLAW_GC_SKIPS_OLD_SETS) && held->entry[set ^ 1];
-        return skips ? WORK_NONE : WORK_DELETE;
-    }
-    if (attempt > held->attempt)
-        return WORK_NONE;
-    if (model_is_closed(s, held, set))
-        return WORK_DELETE;
-    return flaw(FLAW_DELETE_BEFORE_TOMB) ? WORK_DELETE : WORK_TOMB;
+    return held->attempt == s->attempt[set / SAVES] && !model_is_closed(s, held, set) &&
+           !held->entry[set];
 }
 
-static void step_pick(struct explore *x, const struct state *s, unsigned i)
+static bool is_over(const struct state *s, const struct proc *p, unsigned set)
 {
-    for (uint8_t set = 0; set < SETS; set++) {
-        struct state n = *s;
-        struct proc *p = &n.procs[i];
-        enum work work = work_of(s, p, set);
-        if (work == WORK_NONE)
-            continue;
-        bool was_retired = status_of(&s->log[p->held], set) == ENTRY_RETIRED;
-        p->set = set;
-        p->pc = PC_GC_OBJECTS;
-        explore_say(x, "%s: by record %u, set %u is to be %s", model_name(i), p->held, set,
-                    work == WORK_TOMB ? "given a tombstone" : "deleted");
-        if (work == WORK_TOMB)
-            model_change_begin(&n, p, OP_TOMB);
-        else if (was_retired && flaw(FLAW_FORGET_FIRST))
-            model_change_begin(&n, p, OP_FORGET);
-        model_emit(x, &n);
-    }
-    struct state n = *s;
-    struct proc *p = &n.procs[i];
-    explore_say(x, "%s: ends its pass", model_name(i));
-    p->pc = p->left ? PC_START : PC_DONE;
-    p->held = 0;
-    model_emit(x, &n);
+    const struct rec *held = &s->log[p->held];
+    uint8_t attempt = s->attempt[set / SAVES];
+    if (held->entry[set] || (flaw(FLAW_GC_SKIPS_OLD_SETS) && held->entry[set ^ 1]))
+        return false;
+    if (attempt == held->attempt)
+        return model_is_closed(s, held, set) || number_of(set) <= p->floor;
+    return attempt < held->attempt || flaw(FLAW_GC_NOT_EQUAL);
 }
 
-/* Deleted all of p->set. What was retired is now to be forgotten. */
-static void deleted(struct state *s, struct proc *p)
+static bool is_due(const struct state *s, const struct proc *p, unsigned set)
 {
-    if (status_of(&s->log[p->held], p->set) == ENTRY_RETIRED && !flaw(FLAW_FORGET_FIRST)) {
-        model_change_begin(s, p, OP_FORGET);
-    } else if (!status_of(&s->log[p->held], p->set) && flaw(FLAW_DELETE_BEFORE_TOMB) &&
-               s->attempt[p->set / SAVES] == s->log[p->held].attempt) {
-        model_change_begin(s, p, OP_TOMB);
-    } else {
-        p->pc = PC_GC_PICK;
-        p->set = 0;
-    }
+    if (!p->abandoned)
+        return status_of(&s->log[p->held], set) == ENTRY_RETIRED;
+    return p->found >> set & 1 && !(p->deleted >> set & 1) && is_over(s, p, set);
 }
 
-static void step_delete(struct explore *x, const struct state *s, unsigned i)
+void model_gc_end_pass(struct proc *p)
 {
-    struct state n = *s;
-    struct proc *p = &n.procs[i];
-    static const char *const whats[] = {"objects", "leaves", "upper nodes"};
-    static const uint8_t masks[] = {OBJECTS, LEAVES, TOPS};
-    unsigned at = p->pc - PC_GC_OBJECTS;
-    if (at == 0 && s->lease == p->set + 1 && !flaw(FLAW_DELETE_LEASED)) {
-        explore_say(x, "%s: set %u is leased, leaves it", model_name(i), p->set);
-        p->pc = PC_GC_PICK;
-        p->set = 0;
-        model_emit(x, &n);
+    *p = (struct proc){.pc = p->left ? PC_START : PC_DONE, .left = p->left, .turn = p->turn};
+}
+
+/* The floor to give up to: below the first save that is young. */
+static uint8_t floor_of(struct explore *x, const struct state *s, const struct proc *p)
+{
+    uint8_t floor = 0, active = UINT8_MAX;
+    for (unsigned set = 0; set < SETS; set++)
+        if (p->young >> set & 1 && number_of(set) < active)
+            active = number_of(set);
+    for (unsigned set = 0; set < SETS; set++) {
+        bool waits = flaw(FLAW_FLOOR_PAST_YOUNG) ? p->young >> set & 1 : number_of(set) >= active;
+        if (p->found >> set & 1 && is_open(s, p, set) && !waits && number_of(set) > floor)
+            floor = number_of(set);
+    }
+    if (floor >= active && !flaw(YOUNG_UNCHECKED))
+        explore_fail(x, "YOUNG SAVES STAY: gc gives up a save that is being written");
+    return floor;
+}
+
+static void go_on(struct explore *x, struct state *s, struct proc *p);
+
+static void begin_abandoned(struct explore *x, struct state *s, struct proc *p)
+{
+    p->abandoned = 1;
+    p->set = 0;
+    go_on(x, s, p);
+}
+
+static void give_up(struct explore *x, struct state *s, struct proc *p)
+{
+    p->floor = floor_of(x, s, p);
+    p->young = 0;
+    if (p->floor && !flaw(FLAW_DELETE_BEFORE_FLOOR))
+        model_change_begin(s, p, OP_GIVE_UP);
+    else
+        begin_abandoned(x, s, p);
+}
+
+/* To the next set that is to be deleted, or what comes when there is none. */
+static void go_on(struct explore *x, struct state *s, struct proc *p)
+{
+    while (p->set < SETS && !is_due(s, p, p->set))
+        p->set++;
+    if (p->set < SETS) {
+        bool is_durable = s->log[p->held].is == REC_DURABLE;
+        p->pc = is_durable || flaw(FLAW_GC_BEFORE_SYNC) ? PC_GC_OBJECTS : PC_GC_FIX;
         return;
     }
-    explore_say(x, "%s: deletes the %s of set %u", model_name(i), whats[at], p->set);
-    model_set_delete(&n.sets[p->set], masks[at]);
-    p->pc++;
-    if (p->pc == PC_GC_LEAVES && !(n.sets[p->set].there & LEAVES))
-        p->pc++;
-    if (p->pc > PC_GC_TOPS || (p->pc == PC_GC_TOPS && !(n.sets[p->set].there & TOPS)))
-        deleted(&n, p);
-    model_emit(x, &n);
-    if (at > 0) {
-        struct state dead = *s;
-        explore_say(x, "%s: crashes, and its lock is free", model_name(i));
-        dead.procs[i].pc = PC_DONE;
-        model_emit(x, &dead);
+    p->set = 0;
+    if (p->abandoned && p->floor && flaw(FLAW_DELETE_BEFORE_FLOOR))
+        model_change_begin(s, p, OP_GIVE_UP);
+    else if (p->abandoned)
+        model_gc_end_pass(p);
+    else if (p->deleted)
+        model_change_begin(s, p, OP_FORGET);
+    else
+        give_up(x, s, p);
+}
+
+static void go_past(struct explore *x, struct state *s, struct proc *p)
+{
+    p->set++;
+    go_on(x, s, p);
+}
+
+void model_gc_answered(struct explore *x, struct state *s, struct proc *p, enum op op)
+{
+    if (op == OP_FORGET)
+        give_up(x, s, p);
+    else if (flaw(FLAW_DELETE_BEFORE_FLOOR))
+        model_gc_end_pass(p);
+    else if (flaw(FLAW_GIVE_UP_BY_OLD_HEAD))
+        begin_abandoned(x, s, p);
+    else
+        p->pc = PC_GC_AGAIN;
+}
+
+/* Which of the saves that could still be committed are young is anybody's guess. */
+static void step_list(struct explore *x, const struct state *s, unsigned i)
+{
+    uint8_t found = 0, open = 0;
+    for (unsigned set = 0; set < SETS; set++) {
+        if (!s->sets[set].there)
+            continue;
+        found |= (uint8_t)(1u << set);
+        open |= (uint8_t)(is_open(s, &s->procs[i], set) << set);
+    }
+    for (unsigned young = 0; young <= open; young++) {
+        struct state n = *s;
+        struct proc *p = &n.procs[i];
+        if (young & ~open)
+            continue;
+        explore_say(x, "%s: lists the sets %#x, of which %#x are young", model_name(i), found,
+                    young);
+        p->found = found;
+        p->young = (uint8_t)young;
+        go_on(x, &n, p);
+        model_emit(x, &n);
     }
 }
 
-void model_gc_answered(struct state *s, struct proc *p, enum op op, enum code code)
+static void step_objects(struct explore *x, const struct state *s, unsigned i)
 {
-    bool deletes =
-        op == OP_TOMB ? code == CODE_OK && !flaw(FLAW_DELETE_BEFORE_TOMB) : flaw(FLAW_FORGET_FIRST);
-    p->pc = deletes && s->sets[p->set].there ? PC_GC_OBJECTS : PC_GC_PICK;
-    if (p->pc == PC_GC_PICK)
-        p->set = 0;
+    struct state n = *s;
+    struct proc *p = &n.procs[i];
+    bool is_leased = s->lease == p->set + 1 && !flaw(FLAW_DELETE_LEASED);
+    if (!is_leased) {
+        explore_say(x, "%s: by record %u, deletes the objects of set %u", model_name(i), p->held,
+                    p->set);
+        model_set_delete(&n.sets[p->set], OBJECTS);
+        p->pc = PC_GC_NODES;
+        model_emit(x, &n);
+    }
+    if (is_leased || !p->abandoned) {
+        n = *s;
+        explore_say(x, "%s: set %u is %s, leaves it", model_name(i), p->set,
+                    is_leased ? "leased" : "within the grace");
+        go_past(x, &n, p);
+        model_emit(x, &n);
+    }
+}
+
+/* Nodes in any order: leaves first, or the others. */
+static void step_nodes(struct explore *x, const struct state *s, unsigned i)
+{
+    static const uint16_t groups[] = {LEAVES, TOPS, 0};
+    uint16_t there = s->sets[s->procs[i].set].there;
+    for (unsigned g = 0; g < 3; g++) {
+        struct state n = *s;
+        struct proc *p = &n.procs[i];
+        if (groups[g] ? !(there & groups[g]) : there & NODES)
+            continue;
+        explore_say(x, "%s: deletes %s of set %u", model_name(i),
+                    g == 0   ? "the leaves"
+                    : g == 1 ? "the upper nodes"
+                             : "the last",
+                    p->set);
+        model_set_delete(&n.sets[p->set], groups[g]);
+        if (!(n.sets[p->set].there & NODES)) {
+            p->deleted |= (uint8_t)(1u << p->set);
+            go_past(x, &n, p);
+        }
+        model_emit(x, &n);
+    }
+    struct state dead = *s;
+    explore_say(x, "%s: crashes, and its lock is free", model_name(i));
+    dead.procs[i].pc = PC_DONE;
+    model_emit(x, &dead);
 }
 
 void model_gc_step(struct explore *x, const struct state *s, unsigned i)
@@ -130,37 +204,40 @@ void model_gc_step(struct explore *x, const struct state *s, unsigned i)
     struct proc *p = &n.procs[i];
     switch ((enum pc)p->pc) {
     case PC_START:
+        explore_say(x, "%s: begins a pass, head is %u", model_name(i), s->head);
         p->held = s->head;
         p->left--;
-        p->pc = model_log_is_durable(s) || flaw(FLAW_GC_BEFORE_SYNC) ? PC_GC_PICK : PC_GC_FIX;
-        explore_say(x, "%s: begins a pass, head is %u", model_name(i), p->held);
+        p->pc = PC_GC_LIST;
         model_emit(x, &n);
+        break;
+    case PC_GC_LIST:
+        step_list(x, s, i);
         break;
     case PC_GC_FIX:
-        explore_say(x, "%s: makes the log durable", model_name(i));
-        model_log_sync(&n);
-        p->pc = PC_GC_PICK;
+        explore_say(x, "%s: makes record %u durable", model_name(i), p->held);
+        model_log_sync(&n, p->held);
+        p->pc = PC_GC_OBJECTS;
         model_emit(x, &n);
         break;
-    case PC_GC_PICK:
-        step_pick(x, s, i);
+    case PC_GC_OBJECTS:
+        step_objects(x, s, i);
+        break;
+    case PC_GC_NODES:
+        step_nodes(x, s, i);
+        break;
+    case PC_GC_AGAIN:
+        explore_say(x, "%s: has given up, reads the head again: %u", model_name(i), s->head);
+        p->held = s->head;
+        p->floor = 0;
+        begin_abandoned(x, &n, p);
+        model_emit(x, &n);
         break;
     default:
-        step_delete(x, s, i);
+        assert(0);
     }
 }
 
-/* A reader answers from an entry only when its head is durable; then it was promised to somebody.
- */
-static void reader_goes_on(struct state *s, unsigned i)
-{
-    struct proc *p = &s->procs[i];
-    p->pc = model_spec(i)->leases ? PC_READER_LEASE : PC_READER_NODES;
-    s->acked |= 1u << p->set;
-    if (p->held > s->acked_number)
-        s->acked_number = p->held;
-    p->held = 0;
-}
+/* ---- readers ---- */
 
 static void step_reader_start(struct explore *x, const struct state *s, unsigned i)
 {
@@ -171,13 +248,9 @@ static void step_reader_start(struct explore *x, const struct state *s, unsigned
             continue;
         explore_say(x, "%s: head is %u, set %u is live", model_name(i), s->head, set);
         p->set = set;
-        p->held = s->head;
         p->val = s->log[s->head].entry[set] & ~ENTRY_STATUS;
         p->node = 0;
-        if (model_log_is_durable(s) || flaw(FLAW_READ_BEFORE_SYNC))
-            reader_goes_on(&n, i);
-        else
-            p->pc = PC_READER_FIX;
+        p->pc = model_spec(i)->leases ? PC_READER_LEASE : PC_READER_ROOT;
         model_emit(x, &n);
     }
 }
@@ -194,7 +267,7 @@ static bool is_locked(const struct state *s, uint8_t set)
 {
     for (unsigned i = 0; i < PROCS - 1; i++) {
         const struct proc *p = &s->procs[i];
-        if ((p->pc == PC_GC_LEAVES || p->pc == PC_GC_TOPS) && p->set == set)
+        if (p->pc == PC_GC_NODES && p->set == set)
             return true;
     }
     return false;
@@ -209,12 +282,12 @@ static void step_reader_lease(struct explore *x, const struct state *s, unsigned
             return; /* waits */
         explore_say(x, "%s: takes a lease of set %u", model_name(i), p->set);
         n.lease = p->set + 1;
-        p->pc = flaw(FLAW_LEASE_UNCHECKED) ? PC_READER_NODES : PC_READER_AGAIN;
+        p->pc = flaw(FLAW_LEASE_UNCHECKED) ? PC_READER_ROOT : PC_READER_AGAIN;
     } else {
         bool is_live = status_of(&s->log[s->head], p->set) == ENTRY_LIVE;
         explore_say(x, "%s: reads the head again: set %u is %s", model_name(i), p->set,
                     is_live ? "live" : "not live: ESTALE");
-        p->pc = PC_READER_NODES;
+        p->pc = PC_READER_ROOT;
         if (!is_live)
             reader_ends(&n, i);
     }
@@ -226,20 +299,19 @@ static void step_reader_data(struct explore *x, const struct state *s, unsigned 
     struct state n = *s;
     struct proc *p = &n.procs[i];
     const struct set *set = &s->sets[p->set];
-    uint8_t nodes = model_set_whole() & NODES, part = p->node;
-    bool reads_nodes = p->pc == PC_READER_NODES;
-    bool found = reads_nodes ? (set->there & nodes) == nodes : set->there >> part & 1;
-    explore_say(x, "%s: reads %s %u of set %u: %s", model_name(i), reads_nodes ? "nodes" : "object",
+    uint8_t part = p->node;
+    bool reads_root = p->pc == PC_READER_ROOT, found = set->there >> (reads_root ? ROOT : part) & 1;
+    explore_say(x, "%s: reads %s %u of set %u: %s", model_name(i), reads_root ? "root" : "object",
                 part, p->set, found ? "there" : "ENOENT");
     if (!found && model_spec(i)->leases)
         explore_fail(x, "READERS: a reader with a lease got ENOENT");
-    if (found && reads_nodes && set->val[ROOT] != p->val)
-        explore_fail(x, "READERS: a reader got other nodes than its entry names");
-    if (found && !reads_nodes && set->val[part] != (p->val >> 2 * part & 3))
+    if (found && reads_root && set->val[ROOT] != p->val)
+        explore_fail(x, "READERS: a reader got another root than its entry names");
+    if (found && !reads_root && set->val[part] != (p->val >> 2 * part & 3))
         explore_fail(x, "READERS: a reader got other bytes than its entry names");
     if (!found)
         p->pc = PC_READER_GONE;
-    else if (reads_nodes)
+    else if (reads_root)
         p->pc = PC_READER_OBJECTS;
     else if (++p->node == model_config->parts)
         reader_ends(&n, i);
@@ -260,12 +332,6 @@ void model_reader_step(struct explore *x, const struct state *s, unsigned i)
     switch ((enum pc)p->pc) {
     case PC_START:
         step_reader_start(x, s, i);
-        break;
-    case PC_READER_FIX:
-        explore_say(x, "%s: makes the log durable", model_name(i));
-        model_log_sync(&n);
-        reader_goes_on(&n, i);
-        model_emit(x, &n);
         break;
     case PC_READER_LEASE:
     case PC_READER_AGAIN:

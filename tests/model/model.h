@@ -1,11 +1,14 @@
-/* model.h - the commit protocol as a state machine: a ledger (log), sets of parts, and those who
- * work on them. Every step touches the shared state once, so all that can happen between two
- * requests of the real thing can happen between two steps here. One thread; the configuration and
- * the flaws of the run are global.
+/* model.h - the commit protocol as a state machine, as log.c, ledger.c, set.c, view.c and collect.c
+ * of src/store have it: a ledger (log), sets of parts, and those who work on them. Every step
+ * touches the shared state once, so all that can happen between two requests of the real thing can
+ * happen between two steps here. One thread; the configuration and the flaws of the run are global.
  *
  * What is not a step: a crash. Every state is also one in which any of the processes never moves
  * again, so all crashes of all subsets are covered; only what a crash frees (locks, leases) has a
- * step. And time: gc may find any grace to have passed, since nothing safe may rest on one.
+ * step. And time: gc may find any grace to have passed or not, since nothing safe may rest on one.
+ *
+ * A sync makes durable just what it was asked for, and a put that may or may not have happened is
+ * one that did, unsynced, or did not, or does later: less than any file system promises.
  */
 #ifndef WEIR_TESTS_MODEL_MODEL_H
 #define WEIR_TESTS_MODEL_MODEL_H
@@ -24,13 +27,14 @@ enum {
     LOST_CHOICES_MAX = 10,
 };
 
-/* What a set consists of, as bits of its masks: objects, then the nodes of the tree. With two parts
- * there is no INNER, and ROOT joins both leaves. */
-enum { OBJECT = 0, LEAF = 3, INNER = 6, ROOT = 7, ELEMENTS = 8 };
-enum { OBJECTS = 0x07, LEAVES = 0x38, TOPS = 0xc0, NODES = LEAVES | TOPS };
+/* What a set consists of, as bits of its masks: objects, then the nodes of the tree. With three
+ * parts INNER joins the first two leaves and LONE is above the third alone; with two parts there is
+ * neither, and ROOT joins both leaves. */
+enum { OBJECT = 0, LEAF = 3, INNER = 6, LONE = 7, ROOT = 8, ELEMENTS = 9 };
+enum { OBJECTS = 0x07, LEAVES = 0x38, TOPS = 0x1c0, NODES = LEAVES | TOPS };
 
 /* An entry of a record: its status above the root's digest. A digest holds for each part the token
- * of who wrote it (two bits each): a tombstone's is 0. */
+ * of who wrote it (two bits each). */
 enum { ENTRY_NONE = 0, ENTRY_LIVE = 1 << 6, ENTRY_RETIRED = 2 << 6, ENTRY_STATUS = 3 << 6 };
 
 enum { REC_NONE, REC_LINKED, REC_DURABLE };
@@ -38,15 +42,15 @@ enum { REC_NONE, REC_LINKED, REC_DURABLE };
 struct rec {
     uint8_t is; /* REC_... */
     uint8_t attempt, token, past;
-    uint8_t floor; /* with VARIANT_FLOOR: saves below it that have no entry are closed */
-    uint8_t nonce; /* of the process that put it */
+    uint8_t floor; /* saves of the attempt up to it that have no entry are closed */
+    uint8_t nonce; /* of the process that put it, and of that put */
     uint8_t entry[SETS];
 };
 
-struct set {
+struct __attribute__((packed)) set {
     uint8_t val[ELEMENTS];
-    uint8_t there, durable; /* bits by element */
-    uint8_t undead;         /* deleted, but the deletion is not durable */
+    uint16_t there, durable; /* bits by element */
+    uint16_t undead;         /* deleted, but the deletion is not durable */
 };
 
 struct proc {
@@ -55,9 +59,14 @@ struct proc {
     uint8_t seen; /* the record a change is decided on */
     uint8_t held; /* the record a gc pass or a reader goes by */
     uint8_t set, node, val;
-    uint8_t left;  /* passes left */
+    uint8_t left;  /* passes left; of a rank: it has begun to finish */
     uint8_t since; /* what was acknowledged when the change began */
+    uint8_t turn;  /* how often an outcome was unknown: a put again has another nonce */
     uint8_t skip;  /* used by flaws only */
+    /* A pass of gc: what it listed, what of it was young, what it has deleted (bits by set), and
+     * the floor it wants. */
+    uint8_t abandoned; /* it is past the retired ones */
+    uint8_t found, young, deleted, floor;
 };
 
 struct state {
@@ -74,6 +83,8 @@ struct state {
     uint8_t lease; /* set + 1 */
     /* What was promised, for the properties. */
     uint8_t acked_number, acked, retired;
+    uint8_t given_up;    /* a floor was raised over it */
+    uint8_t was_unknown; /* a rank was told so */
 };
 _Static_assert(_Alignof(struct state) == 1, "states are compared as bytes");
 
@@ -100,42 +111,39 @@ struct config {
     struct spec procs[PROCS - 1];
 };
 
-/* Deliberate faults. Those of the first group are in the protocol as it was first written down. */
+/* Deliberate faults, each in one place. */
 enum flaw {
-    FLAW_FORGET_CURRENT = 1 << 0,
-    FLAW_PARENT_BEFORE_SYNC = 1 << 1,
-    FLAW_APPEND_BEFORE_SYNC = 1 << 2,
-
-    FLAW_NO_FENCE = 1 << 3,
-    FLAW_LOOK_FIRST = 1 << 4,
-    FLAW_DELETE_BEFORE_TOMB = 1 << 5,
-    FLAW_TOMB_DROPPED = 1 << 6,
-    FLAW_ANSWER_BEFORE_SYNC = 1 << 7,
-    FLAW_JOIN_BEFORE_SYNC = 1 << 8,
-    FLAW_SETTLE_BEFORE_SYNC = 1 << 9,
-    FLAW_SETTLE_EXISTENCE = 1 << 10,
-    FLAW_ROOT_BEFORE_SYNC = 1 << 11,
-    FLAW_GC_BEFORE_SYNC = 1 << 12,
-    FLAW_OVERWRITE = 1 << 13,
-    FLAW_KEEPS_DECISION = 1 << 14,
-    FLAW_LEASE_UNCHECKED = 1 << 15,
+    /* of floors */
+    FLAW_FORGET_KEEPS_FLOOR = 1 << 0,
+    FLAW_JOIN_KEEPS_FLOOR = 1 << 1,
+    FLAW_FLOOR_IGNORED = 1 << 2,
+    FLAW_FLOOR_PAST_YOUNG = 1 << 3,
+    FLAW_DELETE_BEFORE_FLOOR = 1 << 4,
+    FLAW_GIVE_UP_BY_OLD_HEAD = 1 << 5,
+    /* of what may be lost with the power */
+    FLAW_APPEND_BEFORE_SYNC = 1 << 7,
+    FLAW_ANSWER_BEFORE_SYNC = 1 << 8,
+    FLAW_JOIN_BEFORE_SYNC = 1 << 9,
+    FLAW_WAIT_BEFORE_SYNC = 1 << 10,
+    FLAW_SETTLE_BEFORE_SYNC = 1 << 11,
+    FLAW_NODE_BEFORE_SYNC = 1 << 12,
+    FLAW_ROOT_BEFORE_SYNC = 1 << 13,
+    FLAW_GC_BEFORE_SYNC = 1 << 14,
+    /* of the rest */
+    FLAW_NO_FENCE = 1 << 15,
     FLAW_PAST_REJOINS = 1 << 16,
-    FLAW_GC_NOT_EQUAL = 1 << 17,
+    FLAW_LOOK_FIRST = 1 << 17,
     FLAW_LOST_PARENT_STOPS = 1 << 18,
-    FLAW_FORGET_FIRST = 1 << 19,
-    FLAW_TOMB_IGNORED = 1 << 20,
-    FLAW_READ_BEFORE_SYNC = 1 << 21,
-    FLAW_GC_TOMB_BLIND = 1 << 22,
-    FLAW_TOMB_UNSETTLED = 1 << 23,
-    FLAW_GC_SKIPS_OLD_SETS = 1 << 24,
+    FLAW_SETTLE_EXISTENCE = 1 << 19,
+    FLAW_OVERWRITE = 1 << 20,
+    FLAW_KEEPS_DECISION = 1 << 21,
+    FLAW_GC_NOT_EQUAL = 1 << 22,
+    FLAW_GC_SKIPS_OLD_SETS = 1 << 23,
+    FLAW_LEASE_UNCHECKED = 1 << 24,
     FLAW_DELETE_LEASED = 1 << 25,
 
-    /* Not a flaw: gc may forget what the current attempt retired, for it raises a floor below which
-     * that attempt can commit nothing more. */
-    VARIANT_FLOOR = 1 << 26,
-    /* Nor this: a finisher trusts no node above the leaves but makes them all again, so that
-     * parents may be put before their children are durable. */
-    VARIANT_WALK_ALL = 1 << 27,
+    /* Not a flaw: what FLAW_FLOOR_PAST_YOUNG does to young saves is not looked at. */
+    YOUNG_UNCHECKED = 1 << 26,
 };
 
 enum pc {
@@ -153,28 +161,26 @@ enum pc {
     PC_NODE_LINK,
     PC_NODE_SYNC,
     PC_NODE_SETTLE,
-    PC_NODE_FIX,
     PC_CLIMB,
     PC_WAIT,
+    PC_WAIT_FIX,
     /* a finisher, and a rank that became one */
     PC_WALK,
-    PC_WALK_FIX,
     /* gc */
+    PC_GC_LIST,
     PC_GC_FIX,
-    PC_GC_PICK,
     PC_GC_OBJECTS,
-    PC_GC_LEAVES,
-    PC_GC_TOPS,
+    PC_GC_NODES,
+    PC_GC_AGAIN,
     /* a reader */
-    PC_READER_FIX,
     PC_READER_LEASE,
     PC_READER_AGAIN,
-    PC_READER_NODES,
+    PC_READER_ROOT,
     PC_READER_OBJECTS,
     PC_READER_GONE,
 };
 
-enum op { OP_NONE, OP_JOIN, OP_COMMIT, OP_RETIRE, OP_TOMB, OP_FORGET };
+enum op { OP_NONE, OP_JOIN, OP_COMMIT, OP_RETIRE, OP_FORGET, OP_GIVE_UP };
 /* Answers of a change. */
 enum code { CODE_OK, CODE_STALE, CODE_EXISTS, CODE_APPEND };
 
@@ -184,6 +190,12 @@ extern uint32_t model_flaws;
 static inline bool flaw(uint32_t which)
 {
     return model_flaws & which;
+}
+
+/* The how-manieth save of its attempt a set is. */
+static inline uint8_t number_of(unsigned set)
+{
+    return (uint8_t)(set % SAVES + 1);
 }
 
 static inline uint8_t status_of(const struct rec *rec, unsigned set)
@@ -197,15 +209,14 @@ const struct spec *model_spec(unsigned i);
 extern struct spec model_alone;
 const char *model_name(unsigned i);
 uint8_t model_slot(const struct state *s, uint8_t attempt);
-bool model_log_is_durable(const struct state *s);
-void model_log_sync(struct state *s);
+void model_log_sync(struct state *s, uint8_t number);
 void model_log_link(struct explore *x, struct state *s, uint8_t number, const struct rec *rec);
-bool model_set_is_durable(const struct set *set);
-void model_set_sync(struct set *set);
 void model_set_link(struct set *set, unsigned element, uint8_t val);
-void model_set_delete(struct set *set, uint8_t elements);
-/* The elements a whole set has. */
-uint8_t model_set_whole(void);
+void model_set_delete(struct set *set, uint16_t elements);
+/* What a live entry needs: the root and the objects. */
+uint16_t model_set_needed(void);
+/* Is every part in a node that is there? Then whoever finishes can make the root. */
+bool model_set_is_complete(const struct set *set);
 void model_start(struct state *s);
 void model_expand(struct explore *x, const void *state);
 /* Forgets what can no longer matter, and hands the state on. */
@@ -219,16 +230,17 @@ void model_change_begin(struct state *s, struct proc *p, enum op op);
 void model_change_step(struct explore *x, const struct state *s, unsigned i);
 /* Is the set one that its attempt, by this head, can no longer commit because of the floor? */
 bool model_is_closed(const struct state *s, const struct rec *head, unsigned set);
-/* May gc drop this retired entry, or tombstone, of that head? */
-bool model_may_forget(const struct state *s, const struct rec *head, unsigned set);
 
 /* writers.c, keepers.c: what each does, and where it goes on when a change was answered. */
 void model_rank_step(struct explore *x, const struct state *s, unsigned i);
 void model_finisher_step(struct explore *x, const struct state *s, unsigned i);
 void model_writer_answered(struct state *s, unsigned i, enum op op, enum code code, uint8_t base);
+/* A commit or a node of process i may have been put or not: it does it all again. */
+void model_writer_unknown(struct state *s, unsigned i);
 void model_retirer_step(struct explore *x, const struct state *s, unsigned i);
 void model_gc_step(struct explore *x, const struct state *s, unsigned i);
-void model_gc_answered(struct state *s, struct proc *p, enum op op, enum code code);
+void model_gc_answered(struct explore *x, struct state *s, struct proc *p, enum op op);
+void model_gc_end_pass(struct proc *p);
 void model_reader_step(struct explore *x, const struct state *s, unsigned i);
 
 /* properties.c */

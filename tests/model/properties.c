@@ -39,36 +39,37 @@ void model_check_linked(struct explore *x, struct state *s, uint8_t number)
         uint8_t was = status_of(before, set), is = status_of(rec, set);
         if (is == ENTRY_LIVE && was != ENTRY_LIVE)
             check_commit(x, s, number, set);
-        if (was == ENTRY_LIVE && is == ENTRY_RETIRED && rec->entry[set] != ENTRY_RETIRED)
-            s->retired |= 1u << set;
-        if (was == ENTRY_LIVE && rec->entry[set] == ENTRY_RETIRED)
-            explore_fail(x, "NO LOST COMMIT: a tombstone replaced a live entry");
+        if (was == ENTRY_LIVE && is == ENTRY_RETIRED)
+            s->retired |= (uint8_t)(1u << set);
         if (was == ENTRY_LIVE && !is)
             explore_fail(x, "LINEARIZABLE: a record drops a live entry of the one before it");
+        bool is_raised = rec->attempt == before->attempt && rec->floor > before->floor;
+        if ((is_raised || was) && !is && model_is_closed(s, rec, set))
+            s->given_up |= (uint8_t)(1u << set);
     }
 }
 
 static void check_live(struct explore *x, const struct state *s, unsigned set)
 {
     const struct set *is = &s->sets[set];
-    uint8_t whole = model_set_whole(), root = s->log[s->head].entry[set] & ~ENTRY_STATUS;
-    if ((is->there & whole) != whole)
-        explore_fail(x, "GC SAFE: a live entry names an object or node that is not there");
+    uint16_t needed = model_set_needed();
+    uint8_t root = s->log[s->head].entry[set] & ~ENTRY_STATUS;
+    if ((is->there & needed) != needed)
+        explore_fail(x, "GC SAFE: a live entry lacks its root or an object");
     else if (is->val[ROOT] != root)
         explore_fail(x, "NO MIXTURE: the root that is there is not the one committed");
-    for (unsigned part = 0; part < model_config->parts && (is->there & whole) == whole; part++)
-        if (is->val[OBJECT + part] != (root >> 2 * part & 3) ||
-            is->val[LEAF + part] != (root & 3u << 2 * part))
-            explore_fail(x, "NO MIXTURE: a part that is there is not the one committed");
+    for (unsigned part = 0; part < model_config->parts && (is->there & needed) == needed; part++)
+        if (is->val[OBJECT + part] != (root >> 2 * part & 3))
+            explore_fail(x, "NO MIXTURE: an object that is there is not the one committed");
 }
 
-/* A finisher running alone commits a set whose leaves are all published. */
+/* A finisher running alone commits a set all of whose parts are published, unless it was given up.
+ */
 static void check_finish(struct explore *x, const struct state *s, unsigned set)
 {
-    uint8_t leaves = model_set_whole() & LEAVES;
     const struct rec *head = &s->log[s->head];
     if (!s->attempt[set / SAVES] || head->attempt != s->attempt[set / SAVES] || head->entry[set] ||
-        (s->sets[set].there & leaves) != leaves || model_is_closed(s, head, set))
+        !model_set_is_complete(&s->sets[set]) || s->given_up >> set & 1)
         return;
     struct state n = *s;
     n.lost_left = 0;
@@ -97,9 +98,8 @@ static void check_gc(struct explore *x, const struct state *s)
         bool is_live = status_of(&n.log[n.head], set) == ENTRY_LIVE;
         if (n.sets[set].there && !is_live)
             explore_fail(x, "GC CLEAN: gc running alone leaves debris");
-        if (status_of(&n.log[n.head], set) == ENTRY_RETIRED &&
-            n.attempt[set / SAVES] != n.log[n.head].attempt)
-            explore_fail(x, "GC CLEAN: gc running alone leaves a retired entry of an old attempt");
+        if (status_of(&n.log[n.head], set) == ENTRY_RETIRED)
+            explore_fail(x, "GC CLEAN: gc running alone leaves a retired entry");
         if (is_live && status_of(&s->log[s->head], set) == ENTRY_LIVE)
             check_live(x, &n, set);
     }
@@ -129,9 +129,9 @@ void model_check(struct explore *x, const void *state)
 void model_check_end(struct explore *x, const void *state)
 {
     const struct state *s = state;
-    uint8_t leaves = model_set_whole() & LEAVES;
-    for (unsigned set = 0; set < SETS && model_config->wakes; set++)
-        if ((s->sets[set].there & leaves) == leaves && !s->log[s->head].entry[set])
+    bool wakes = model_config->wakes && !s->was_unknown;
+    for (unsigned set = 0; set < SETS && wakes; set++)
+        if (model_set_is_complete(&s->sets[set]) && !s->log[s->head].entry[set])
             explore_fail(x, "NO SLEEPING SET: all ranks have stopped, and nobody committed");
     check_gc(x, s);
 }

@@ -41,19 +41,10 @@ uint8_t model_slot(const struct state *s, uint8_t attempt)
     return SLOTS;
 }
 
-bool model_log_is_durable(const struct state *s)
+/* Whether a sync makes others durable, too, nobody relies on. */
+void model_log_sync(struct state *s, uint8_t number)
 {
-    for (unsigned number = s->head; number > 0; number--)
-        if (s->log[number].is == REC_LINKED)
-            return false;
-    return true;
-}
-
-void model_log_sync(struct state *s)
-{
-    for (unsigned number = 1; number <= s->head; number++)
-        if (s->log[number].is)
-            s->log[number].is = REC_DURABLE;
+    s->log[number].is = REC_DURABLE;
 }
 
 static void open_slot(struct state *s, uint8_t attempt, uint8_t token)
@@ -78,46 +69,51 @@ void model_log_link(struct explore *x, struct state *s, uint8_t number, const st
     model_check_linked(x, s, number);
 }
 
-bool model_set_is_durable(const struct set *set)
-{
-    return !(set->there & ~set->durable);
-}
-
-void model_set_sync(struct set *set)
-{
-    set->durable |= set->there;
-    set->undead &= OBJECTS; /* objects have directories of their own */
-}
-
 void model_set_link(struct set *set, unsigned element, uint8_t val)
 {
-    uint8_t bit = (uint8_t)(1u << element);
+    uint16_t bit = (uint16_t)(1u << element);
     set->there |= bit;
-    set->undead &= ~bit;
+    set->undead &= (uint16_t)~bit;
     set->val[element] = val;
     if (!model_config->power || element < LEAF)
         set->durable |= bit;
 }
 
-void model_set_delete(struct set *set, uint8_t elements)
+void model_set_delete(struct set *set, uint16_t elements)
 {
-    uint8_t gone = set->there & elements;
+    uint16_t gone = set->there & elements;
     if (model_config->power)
         set->undead |= gone & set->durable;
-    set->there &= ~gone;
-    set->durable &= ~gone;
+    set->there &= (uint16_t)~gone;
+    set->durable &= (uint16_t)~gone;
 }
 
-uint8_t model_set_whole(void)
+uint16_t model_set_needed(void)
 {
-    return model_config->parts == 3 ? 0xff : 0x9b;
+    return (uint16_t)(1u << ROOT | ((1u << model_config->parts) - 1));
+}
+
+static bool has(const struct set *set, uint16_t elements)
+{
+    return (set->there & elements) == elements;
+}
+
+bool model_set_is_complete(const struct set *set)
+{
+    bool two = has(set, 3u << LEAF), third = has(set, 4u << LEAF) || has(set, 1u << LONE);
+    if (model_config->parts == 3)
+        two = (two || has(set, 1u << INNER)) && third;
+    return two || has(set, 1u << ROOT);
 }
 
 /* The contents of records that nobody will look at again, and of deleted elements, are cleared, so
  * that histories that differ only in them become one state. */
 static void normalise(struct state *s)
 {
-    uint32_t used = 1u << s->head;
+    unsigned durable = s->head;
+    while (s->log[durable].is != REC_DURABLE)
+        durable--;
+    uint32_t used = 1u << s->head | 1u << durable; /* the head after a loss of power */
     for (unsigned i = 0; i < PROCS; i++) {
         struct proc *p = &s->procs[i];
         if (p->pc == PC_DONE)
@@ -174,8 +170,8 @@ static unsigned survive(struct state *s, unsigned choice)
         struct set *set = &s->sets[i];
         for (unsigned e = LEAF; e < ELEMENTS; e++)
             if (set->there & ~set->durable & 1u << e && !(choice >> bits++ & 1))
-                set->there &= ~(1u << e);
-        static const uint8_t groups[] = {OBJECTS, LEAVES, TOPS};
+                set->there &= (uint16_t) ~(1u << e);
+        static const uint16_t groups[] = {OBJECTS, LEAVES, TOPS};
         for (unsigned g = 0; g < 3; g++)
             if (set->undead & groups[g] && choice >> bits++ & 1)
                 set->there |= set->undead & groups[g];
@@ -196,16 +192,21 @@ static void power_loss(struct explore *x, const struct state *s)
         explore_say(x, "POWER LOSS: of %u undecided names, choice %#x survives", bits, choice);
         while (n.head && !n.log[n.head].is)
             n.head--;
-        model_log_sync(&n);
+        for (uint8_t number = 1; number <= n.head; number++)
+            if (n.log[number].is)
+                model_log_sync(&n, number);
         for (unsigned i = 0; i < PROCS - 1; i++)
             if (!model_spec(i)->after_loss)
                 n.procs[i].pc = PC_DONE;
         n.is_after_loss = 1;
         n.flight_number = n.lease = 0;
         n.flight = (struct rec){0};
-        for (unsigned i = 0; i < SETS; i++)
-            if ((n.log[n.head].entry[i] & ENTRY_STATUS) == ENTRY_LIVE)
-                n.retired &= ~(1u << i);
+        for (unsigned i = 0; i < SETS; i++) {
+            if (status_of(&n.log[n.head], i) == ENTRY_LIVE)
+                n.retired &= (uint8_t) ~(1u << i);
+            if (!model_is_closed(&n, &n.log[n.head], i))
+                n.given_up &= (uint8_t) ~(1u << i);
+        }
         model_emit(x, &n);
     }
 }
@@ -222,10 +223,12 @@ static void prepare(struct state *s)
         model_set_link(&s->sets[0], OBJECT + part, 1);
         model_set_link(&s->sets[0], LEAF + part, (uint8_t)(1u << 2 * part));
     }
-    if (model_config->parts == 3)
+    if (model_config->parts == 3) {
         model_set_link(&s->sets[0], INNER, 0x05);
+        model_set_link(&s->sets[0], LONE, 0x10);
+    }
     model_set_link(&s->sets[0], ROOT, root);
-    model_set_sync(&s->sets[0]);
+    s->sets[0].durable = s->sets[0].there;
     s->acked_number = 2;
     s->acked = 1;
 }

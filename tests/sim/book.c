@@ -196,9 +196,10 @@ static void audit_name(void *arg, const char *name, unsigned ino, const struct s
     (void)ino;
     if (inode->type == SIM_DIR || is_other(audit, name))
         return;
-    const char *text = name + strlen(SIM_LEDGER) + 1;
+    bool below = !strncmp(name, SIM_LEDGER "/", strlen(SIM_LEDGER) + 1);
+    const char *text = below ? name + strlen(SIM_LEDGER) + 1 : "";
     size_t size = strcspn(text, "/");
-    bool is_save = !strncmp(name, SIM_LEDGER "/", strlen(SIM_LEDGER) + 1) && text[size] &&
+    bool is_save = size && text[size] &&
                    weir_save_of_text(&save, text, size - (text[size - 1] == '~'));
     const struct weir_ledger_entry *entry =
         is_save ? weir_ledger_find_save(audit->head, &save) : NULL;

@@ -259,6 +259,9 @@ static void a_swept_record_is_put_again(void)
     swept_links = 1;
     OK(weir_ledger_give_up(ledger, attempt, 5)); /* a record of the log */
     CHECK(!swept_links);
+    swept_links = 1000; /* but not for ever */
+    CHECK_EQ(weir_ledger_give_up(ledger, attempt, 6), -EBUSY);
+    swept_links = 0;
 }
 
 /* A record that is missing hides those behind it from the search for the head: what they commit
