@@ -188,6 +188,17 @@ static bool is_other(const struct audit *audit, const char *name)
     return false;
 }
 
+/* Of which save is "run/<save>/…" or "run/<save>~/…"? */
+static bool save_of_name(struct weir_save *out, const char *name)
+{
+    static const char top[] = SIM_LEDGER "/";
+    if (strncmp(name, top, strlen(top)))
+        return false;
+    const char *text = name + strlen(top);
+    size_t size = strcspn(text, "/");
+    return size && text[size] && weir_save_of_text(out, text, size - (text[size - 1] == '~'));
+}
+
 /* A name below .weir/seal/ or .weir/set/. */
 static void audit_name(void *arg, const char *name, unsigned ino, const struct sim_inode *inode)
 {
@@ -196,13 +207,8 @@ static void audit_name(void *arg, const char *name, unsigned ino, const struct s
     (void)ino;
     if (inode->type == SIM_DIR || is_other(audit, name))
         return;
-    bool below = !strncmp(name, SIM_LEDGER "/", strlen(SIM_LEDGER) + 1);
-    const char *text = below ? name + strlen(SIM_LEDGER) + 1 : "";
-    size_t size = strcspn(text, "/");
-    bool is_save = size && text[size] &&
-                   weir_save_of_text(&save, text, size - (text[size - 1] == '~'));
     const struct weir_ledger_entry *entry =
-        is_save ? weir_ledger_find_save(audit->head, &save) : NULL;
+        save_of_name(&save, name) ? weir_ledger_find_save(audit->head, &save) : NULL;
     if (entry && !entry->retired_ns)
         return;
     fprintf(stderr, "after gc, '%s' is left of a save that is not live\n", name);
