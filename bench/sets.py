@@ -57,13 +57,13 @@ def medians(rows):
 def picture(points):
     """Requests and seconds over parts, on logarithmic axes: linear growth is the dashed line."""
     import math
-    wide, high, left, top, side, floor = 640, 360, 70, 30, 90, 50
+    wide, high, left, top, side, floor = 700, 360, 100, 30, 130, 50
     low_x, high_x = math.log2(PARTS[0]), math.log2(PARTS[-1])
 
     def x(parts):
         return left + (math.log2(parts) - low_x) / (high_x - low_x) * (wide - left - side)
 
-    def line(field, colour, label):
+    def line(field, colour, label, shift):
         values = [point[field] for point in points]
         low = math.log2(values[0])
 
@@ -75,10 +75,10 @@ def picture(points):
                        f'fill="{colour}"/>' for p in points)
         first, last = values[0], values[-1]
         return (f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
-                f'<text x="{x(PARTS[0]) - 8:.0f}" y="{y(first) + 4:.0f}" text-anchor="end" '
-                f'fill="{colour}">{first:.3g}</text>'
+                f'<text x="{x(PARTS[0]) - 8:.0f}" y="{y(first) + 4 + shift:.0f}" '
+                f'text-anchor="end" fill="{colour}">{first:.3g} {label}</text>'
                 f'<text x="{x(PARTS[-1]) + 8:.0f}" y="{y(last) + 4:.0f}" fill="{colour}">'
-                f'{last:.4g} {label}</text>')
+                f'{last:.5g} {label}</text>')
 
     step = (high - top - floor) / (high_x - low_x + 1)
     guide = (f'<line x1="{x(PARTS[0])}" y1="{high - floor - step / 2:.1f}" x2="{x(PARTS[-1])}" '
@@ -91,7 +91,8 @@ def picture(points):
             f'<rect width="{wide}" height="{high}" fill="white"/>{guide}{ticks}'
             f'<text x="{(left + wide - side) / 2}" y="{high - 8}" text-anchor="middle">parts of '
             'the save (logarithmic; dashed: linear growth)</text>'
-            f'{line("requests", "#1f6feb", "requests")}{line("set_s", "#d1570c", "s")}</svg>\n')
+            f'{line("requests", "#1f6feb", "requests", -8)}'
+            f'{line("set_s", "#d1570c", "s", 8)}</svg>\n')
 
 
 def page(result):
