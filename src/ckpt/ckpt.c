@@ -346,7 +346,7 @@ static int write_file(struct weir_saving *s, const char *prefix, struct weir_ref
     weir_put *put = NULL;
     struct filled *filled;
     weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE;
+    opts.flags = WEIR_PUT_OF_SAVE(prefix);
     opts.size_bytes = s->layout.bytes;
     weir_ckpt_file_name(name, ckpt->opts.rank, ckpt->opts.ranks);
     snprintf(key, sizeof key, "%s/%s", prefix, name);
@@ -382,7 +382,7 @@ static int write_text(weir_ckpt *ckpt, const char *prefix, const char *name, con
     weir_put_options opts;
     weir_put *put;
     weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE;
+    opts.flags = WEIR_PUT_OF_SAVE(prefix);
     snprintf(key, sizeof key, "%s/%s", prefix, name);
     int code = weir_put_open(&put, ckpt->store, key, &opts);
     if (code)

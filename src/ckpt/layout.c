@@ -182,7 +182,7 @@ int weir_layout_put_manifest(const struct weir_layout *l, weir_store *store, con
     ref->kind = WEIR_REF_TABLE;
     snprintf(ref->name, sizeof ref->name, "manifest-%05u", rank + 1);
     snprintf(key, sizeof key, "%s/%s", prefix, ref->name);
-    int code = weir_table_put_open(&put, store, key, WEIR_PUT_OF_SAVE);
+    int code = weir_table_put_open(&put, store, key, WEIR_PUT_OF_SAVE(prefix));
     if (code)
         return code;
     for (size_t i = 0, k; !code && i < l->count; i = k) {

@@ -451,7 +451,7 @@ int weir_ckpt_put_index(weir_store *store, const char *run, uint64_t step)
         code = weir_fail_memory();
     weir_put_options opts;
     weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE;
+    opts.flags = WEIR_PUT_OF_SAVE(r->info.prefix);
     snprintf(key, sizeof key, "%s/model.safetensors.index.json", r->info.prefix);
     if (!code)
         code = weir_put_open(&put, store, key, &opts);

@@ -41,7 +41,7 @@ static void print(struct cli *cli, const weir_gc_result *r)
         cli_say(cli, "put back %" PRIu64 " plain name%s", r->links_restored,
                 plural(r->links_restored));
     if (r->young && !weir_store_info_get(cli->store, &info))
-        cli_say(cli, "left %" PRIu64 " younger than the grace of %s, which a writer may still need",
+        cli_say(cli, "left %" PRIu64 " younger than the grace of %s, or in use",
                 r->young, format_duration(grace, info.grace_s));
 }
 

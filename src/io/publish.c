@@ -90,7 +90,7 @@ int weir_tmp_publish(struct weir_tmp *tmp, struct weir_dirs *dirs, const char *n
         if (code)
             return code;
         code = link_once(tmp, dirs, dir, base, name, doubt);
-        bool again = code == -ENOENT && weir_dirs_dead(dirs, dir);
+        bool again = (code == -ENOENT || code == -ESTALE) && weir_dirs_dead(dirs, dir);
         weir_dirs_put(dirs, dir);
         struct weir_sys_stat st;
         if (code == -ENOENT && weir_sys->stat(tmp->dir->fd, tmp->base, &st) == -ENOENT)

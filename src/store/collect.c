@@ -31,6 +31,8 @@ struct sweep {
     bool settled;
     struct found *found;
     size_t count, room;
+    int worst; /* of a save that could not be deleted */
+    char text[WEIR_TEXT_MAX];
 };
 
 /* ---- what is there ---- */
@@ -59,66 +61,81 @@ static bool is_open(const struct sweep *s, const struct weir_save *save)
            !weir_ledger_find_save(&s->state, save);
 }
 
-/* Is the name that of a node, or of a sealed object that says it is part of a save? 1 and its time,
- * 0, or -errno. A damaged seal is not gc's to judge. */
-static int is_part(struct sweep *s, const char *dir, const char *name, int64_t *time_ns)
+static int take_note(struct sweep *s, const struct weir_save *save, int64_t time_ns)
 {
-    char full[2 * WEIR_NAME_BYTES_MAX], key[WEIR_NAME_BYTES_MAX];
+    struct found *found = find(s, save);
+    if (!found)
+        return weir_fail_memory();
+    found->young |= is_open(s, save) && !weir_gc_is_old(s->gc, time_ns, s->gc->grace_ns);
+    return 0;
+}
+
+static bool is_live(const struct sweep *s, const struct weir_save *save)
+{
+    const struct weir_ledger_entry *entry = weir_ledger_find_save(&s->state, save);
+    return entry && !entry->retired_ns;
+}
+
+/* "<save>~/…", a node. */
+static int note_node(void *arg, const char *dir, const char *name)
+{
+    struct sweep *s = arg;
+    size_t size = strcspn(name, "/");
+    char full[2 * WEIR_NAME_BYTES_MAX];
     struct weir_blob_stat stat;
-    struct weir_sealed sealed;
-    if (name[strlen(name) - 1] == '/')
+    struct weir_save save;
+    if (!name[size] || name[size - 1] != '~' || !weir_save_of_text(&save, name, size - 1) ||
+        is_live(s, &save))
         return 0;
-    if (!strcmp(dir, WEIR_DIR_SET)) {
-        snprintf(full, sizeof full, "%s%s/%s", dir, weir_ledger_name(s->ledger), name);
-        int code = weir_store_stat(s->gc->store, full, &stat);
-        if (!code)
-            *time_ns = stat.time_ns;
-        return code ? code : 1;
-    }
-    snprintf(full, sizeof full, "%s/%s", weir_ledger_name(s->ledger), name);
-    if (strlen(full) >= sizeof key || !weir_key_of_name(key, full))
-        return 0;
-    int code = weir_sealed_load(&sealed, s->gc->store, key);
+    snprintf(full, sizeof full, "%s%s", dir, name);
+    int code = weir_store_stat(s->gc->store, full, &stat);
     if (code)
+        return code == -ENOENT ? 0 : code;
+    return take_note(s, &save, stat.time_ns);
+}
+
+/* The object of a seal, if the seal says that it is part of the save with this prefix: what else
+ * stands below the name of a log, another log's saves among it, is not ours to judge. 1, 0 or
+ * -errno. */
+static int load_part(struct weir_gc *gc, const char *name, size_t prefix_size, char *key,
+                     struct weir_sealed *sealed)
+{
+    if (strlen(name) >= WEIR_NAME_BYTES_MAX || !weir_key_of_name(key, name))
+        return 0;
+    int code = weir_sealed_load(sealed, gc->store, key);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    if (sealed->seal.kind == WEIR_SEAL_OBJECT && sealed->seal.prefix_size == prefix_size)
+        return 1;
+    weir_sealed_free(sealed);
+    return 0;
+}
+
+/* "<save>/…", a seal. A damaged one says nothing. */
+static int note_object(void *arg, const char *dir, const char *name)
+{
+    struct sweep *s = arg;
+    size_t size = strcspn(name, "/");
+    char full[2 * WEIR_NAME_BYTES_MAX], key[WEIR_NAME_BYTES_MAX];
+    struct weir_sealed sealed;
+    struct weir_save save;
+    if (!name[size] || !weir_save_of_text(&save, name, size) || is_live(s, &save))
+        return 0;
+    snprintf(full, sizeof full, "%s%s", dir + strlen(WEIR_DIR_SEAL), name);
+    size_t prefix_size = strlen(dir) - strlen(WEIR_DIR_SEAL) + size;
+    int code = load_part(s->gc, full, prefix_size, key, &sealed);
+    if (code != 1)
         return code == -EBADMSG || code == -EPROTO ? 0 : code;
-    code = sealed.seal.kind == WEIR_SEAL_OBJECT && sealed.seal.flags & WEIR_SEAL_OF_SAVE;
-    *time_ns = sealed.time_ns;
+    code = take_note(s, &save, sealed.time_ns);
     weir_sealed_free(&sealed);
     return code;
 }
 
-/* One name below dir/<ledger>/: "<save>/…" or "<save>~/…". */
-static int take_note(struct sweep *s, const char *dir, const char *name)
-{
-    size_t size = strcspn(name, "/");
-    struct weir_save save;
-    int64_t time_ns = 0;
-    if (!name[size] || !weir_save_of_text(&save, name, size - (name[size - 1] == '~')))
-        return 0;
-    int code = is_part(s, dir, name, &time_ns);
-    if (code != 1)
-        return code == -ENOENT ? 0 : code;
-    struct found *found = find(s, &save);
-    if (!found)
-        return weir_fail_memory();
-    found->young |= is_open(s, &save) && !weir_gc_is_old(s->gc, time_ns, s->gc->grace_ns);
-    return 0;
-}
-
-static int look_in(struct sweep *s, const char *dir)
+static int look_in(struct sweep *s, const char *dir, weir_gc_fn fn)
 {
     char top[2 * WEIR_NAME_BYTES_MAX];
-    struct weir_walk *walk;
-    const char *name;
     snprintf(top, sizeof top, "%s%s/", dir, weir_ledger_name(s->ledger));
-    int code = weir_walk_open(&walk, s->gc->store, top, NULL);
-    if (code)
-        return code;
-    while ((code = weir_walk_next(walk, &name)) == 1)
-        if ((code = take_note(s, dir, name)))
-            break;
-    weir_walk_close(walk);
-    return code;
+    return weir_gc_each(s->gc, top, fn, s);
 }
 
 /* ---- what goes ---- */
@@ -131,59 +148,37 @@ static int settle(struct sweep *s)
     return code;
 }
 
-static int delete_object(struct weir_gc *gc, const char *dir, const char *name)
+static int delete_object(void *arg, const char *dir, const char *name)
 {
+    struct weir_gc *gc = arg;
     char key[WEIR_NAME_BYTES_MAX], full[2 * WEIR_NAME_BYTES_MAX];
+    const char *prefix = dir + strlen(WEIR_DIR_SEAL); /* and a slash */
     struct weir_sealed sealed;
-    if (name[strlen(name) - 1] == '/')
-        return 0;
-    snprintf(full, sizeof full, "%s%s", dir + strlen(WEIR_DIR_SEAL), name);
-    if (strlen(full) >= sizeof key || !weir_key_of_name(key, full))
-        return 0;
-    int code = weir_sealed_load(&sealed, gc->store, key);
-    if (code)
-        return code == -ENOENT ? 0 : code;
-    bool is_object = sealed.seal.kind == WEIR_SEAL_OBJECT && sealed.seal.flags & WEIR_SEAL_OF_SAVE;
+    snprintf(full, sizeof full, "%s%s", prefix, name);
+    int code = load_part(gc, full, strlen(prefix) - 1, key, &sealed);
+    if (code != 1)
+        return code;
     uint64_t size = sealed.seal.size;
     weir_sealed_free(&sealed);
-    code = is_object && !gc->dry ? weir_remove(gc->store, key) : 0;
-    if (is_object && !code) {
-        gc->result.objects++;
-        gc->result.bytes += size;
-    }
-    return code == -ENOENT ? 0 : code;
-}
-
-static int delete_node(struct weir_gc *gc, const char *dir, const char *name)
-{
-    char full[2 * WEIR_NAME_BYTES_MAX];
-    struct weir_req req;
-    if (gc->dry || name[strlen(name) - 1] == '/')
-        return 0;
-    snprintf(full, sizeof full, "%s%s", dir, name);
-    weir_req_init(&req, WEIR_OP_REMOVE);
-    req.name = full;
-    int code = weir_tier_call(gc->store->tier, &req);
-    return code == -ENOENT ? 0 : code;
-}
-
-static int delete_below(struct weir_gc *gc, const char *dir,
-                        int (*fn)(struct weir_gc *gc, const char *dir, const char *name))
-{
-    struct weir_walk *walk;
-    const char *name;
-    int code = weir_walk_open(&walk, gc->store, dir, NULL);
+    code = gc->dry ? 0 : weir_remove(gc->store, key);
     if (code)
-        return code;
-    while ((code = weir_walk_next(walk, &name)) == 1)
-        if ((code = fn(gc, dir, name)))
-            break;
-    weir_walk_close(walk);
-    return code;
+        return code == -ENOENT ? 0 : code;
+    gc->result.objects++;
+    gc->result.bytes += size;
+    return 0;
+}
+
+static int delete_node(void *arg, const char *dir, const char *name)
+{
+    struct weir_gc *gc = arg;
+    char full[2 * WEIR_NAME_BYTES_MAX];
+    snprintf(full, sizeof full, "%s%s", dir, name);
+    int code = gc->dry ? 0 : weir_store_drop(gc->store, full);
+    return code == -ENOENT ? 0 : code;
 }
 
 /* All of a save. -EBUSY while somebody reads it. */
-static int delete_save(struct sweep *s, const struct weir_save *save)
+static int delete_all(struct sweep *s, const struct weir_save *save)
 {
     char prefix[WEIR_KEY_BYTES_MAX + 1], dir[WEIR_NAME_BYTES_MAX + 8];
     struct weir_handle *lease = NULL;
@@ -194,14 +189,29 @@ static int delete_save(struct sweep *s, const struct weir_save *save)
     if (code)
         return code;
     snprintf(dir, sizeof dir, "%s%s/", WEIR_DIR_SEAL, prefix);
-    code = delete_below(s->gc, dir, delete_object);
+    code = weir_gc_each(s->gc, dir, delete_object, s->gc);
     snprintf(dir, sizeof dir, "%s%s~/", WEIR_DIR_SET, prefix);
     if (!code)
-        code = delete_below(s->gc, dir, delete_node);
+        code = weir_gc_each(s->gc, dir, delete_node, s->gc);
     weir_handle_close(lease);
     if (!code)
         s->gc->result.saves++;
     return code;
+}
+
+/* The same, but what cannot be deleted now is no reason to keep the other saves. */
+static int delete_save(struct sweep *s, const struct weir_save *save, bool *deleted)
+{
+    int code = delete_all(s, save);
+    *deleted = !code;
+    if (code == -EBUSY)
+        s->gc->result.young++;
+    if (code != -EBADMSG && code != -EPROTO)
+        return code == -EBUSY ? 0 : code;
+    s->worst = code;
+    weir_fail_in(code, "save '%s' of log '%s' stays", save->name, weir_ledger_name(s->ledger));
+    snprintf(s->text, sizeof s->text, "%s", weir_fail_last());
+    return 0;
 }
 
 static bool is_deleted(void *arg, const struct weir_ledger_entry *entry)
@@ -229,13 +239,8 @@ static int collect_retired(struct sweep *s)
         struct found *found = find(s, &entry->save);
         if (!found)
             return weir_fail_memory();
-        code = delete_save(s, &entry->save);
-        if (code == -EBUSY) {
-            s->gc->result.young++;
-            code = 0;
-        } else if (!code) {
-            any = found->deleted = true;
-        }
+        code = delete_save(s, &entry->save, &found->deleted);
+        any |= found->deleted;
     }
     return !code && any && !s->gc->dry ? weir_ledger_forget(s->ledger, is_deleted, s) : code;
 }
@@ -289,9 +294,7 @@ static int collect_abandoned(struct sweep *s)
                     (save->attempt == s->state.attempt && save->number <= s->state.floor);
         if (s->found[i].deleted || !over || weir_ledger_find_save(&s->state, save))
             continue;
-        code = delete_save(s, save);
-        if (code == -EBUSY)
-            code = 0;
+        code = delete_save(s, save, &s->found[i].deleted);
     }
     return code;
 }
@@ -306,9 +309,9 @@ static int collect_ledger(struct weir_gc *gc, const char *name)
     if (!code)
         code = weir_log_check_head(weir_ledger_log(s.ledger), &s.state.record);
     if (!code)
-        code = look_in(&s, WEIR_DIR_SEAL);
+        code = look_in(&s, WEIR_DIR_SEAL, note_object);
     if (!code)
-        code = look_in(&s, WEIR_DIR_SET);
+        code = look_in(&s, WEIR_DIR_SET, note_node);
     if (!code)
         code = collect_retired(&s);
     if (!code)
@@ -316,50 +319,26 @@ static int collect_ledger(struct weir_gc *gc, const char *name)
     weir_state_free(&s.state);
     free(s.found);
     weir_ledger_close(s.ledger);
-    return code;
+    return code || !s.worst ? code : weir_fail_text(s.worst, s.text);
 }
 
-/* The leases that readers left. */
-static int drop_leases(struct weir_gc *gc)
+/* The lease that a reader left. */
+static int drop_lease(void *arg, const char *dir, const char *name)
 {
-    struct weir_walk *walk;
-    const char *name;
-    int code = weir_walk_open(&walk, gc->store, WEIR_DIR_LEASE, NULL);
-    if (code)
-        return code;
-    while ((code = weir_walk_next(walk, &name)) == 1) {
-        char key[WEIR_NAME_BYTES_MAX];
-        struct weir_handle *lease;
-        if (strlen(name) < sizeof key && weir_key_of_name(key, name) &&
-            weir_lease_take(&lease, gc->store, key) == 0)
-            weir_handle_close(lease);
-    }
-    weir_walk_close(walk);
-    return code;
+    struct weir_gc *gc = arg;
+    char key[WEIR_NAME_BYTES_MAX];
+    struct weir_handle *lease;
+    (void)dir;
+    if (strlen(name) < sizeof key && weir_key_of_name(key, name) &&
+        weir_lease_take(&lease, gc->store, key) == 0)
+        weir_handle_close(lease);
+    return 0;
 }
 
-/* The empty directories that the dead left; whoever finds his gone makes it again. */
-static int drop_directories(struct weir_gc *gc, const char *dir)
+static int no_log(void *arg, const char *dir, const char *name)
 {
-    struct weir_walk *walk;
-    const char *name;
-    int code = weir_walk_open(&walk, gc->store, dir, NULL);
-    if (code)
-        return code;
-    while ((code = weir_walk_next(walk, &name)) == 1) {
-        char full[2 * WEIR_NAME_BYTES_MAX];
-        struct weir_req req;
-        if (name[strlen(name) - 1] != '/')
-            continue;
-        snprintf(full, sizeof full, "%s%s", dir, name);
-        weir_req_init(&req, WEIR_OP_REMOVE);
-        req.name = full;
-        req.off = gc->grace_ns;
-        req.stat.time_ns = gc->now_ns;
-        weir_tier_call(gc->store->tier, &req); /* else the next time */
-    }
-    weir_walk_close(walk);
-    return code;
+    (void)arg, (void)dir, (void)name;
+    return 0;
 }
 
 struct all {
@@ -372,7 +351,7 @@ static int collect_one(void *arg, const char *name)
 {
     struct all *all = arg;
     int code = collect_ledger(all->gc, name);
-    if (code != -EBADMSG && code != -EPROTO)
+    if (!code || code == -ECANCELED)
         return code;
     all->worst = code; /* its saves stay; the others need not */
     snprintf(all->text, sizeof all->text, "%s", weir_fail_last());
@@ -384,11 +363,9 @@ int weir_gc_saves(struct weir_gc *gc)
     struct all all = {.gc = gc};
     int code = weir_ledger_each(gc->store, collect_one, &all);
     if (!code && !gc->dry)
-        code = drop_leases(gc);
-    if (!code && !gc->dry)
-        code = drop_directories(gc, WEIR_DIR_LEASE);
-    if (!code && !gc->dry)
-        code = drop_directories(gc, WEIR_DIR_SET);
+        code = weir_gc_each(gc, WEIR_DIR_LEASE, drop_lease, gc);
+    if (!code && !gc->dry) /* for the empty directories that the dead left */
+        code = weir_gc_each(gc, WEIR_DIR_SET, no_log, gc);
     return code || !all.worst ? code : weir_fail_text(all.worst, all.text);
 }
 

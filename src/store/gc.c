@@ -132,8 +132,10 @@ static int claim(struct weir_gc *gc, const char *key, const uint8_t *nonce, cons
     return code;
 }
 
-static int collect_data(struct weir_gc *gc, const char *rest)
+static int collect_data(void *arg, const char *dir, const char *rest)
 {
+    struct weir_gc *gc = arg;
+    (void)dir;
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
     uint8_t nonce[WEIR_NONCE_BYTES];
     struct weir_sealed found;
@@ -169,8 +171,10 @@ static int collect_data(struct weir_gc *gc, const char *rest)
 
 /* ---- voids and what was learned ---- */
 
-static int collect_void(struct weir_gc *gc, const char *rest)
+static int collect_void(void *arg, const char *dir, const char *rest)
 {
+    struct weir_gc *gc = arg;
+    (void)dir;
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
     struct weir_blob_stat stat;
     struct weir_sealed found;
@@ -197,8 +201,10 @@ static int collect_void(struct weir_gc *gc, const char *rest)
 }
 
 /* What was learned of a file that is gone, or whose place an object took. */
-static int collect_learned(struct weir_gc *gc, const char *rest)
+static int collect_learned(void *arg, const char *dir, const char *rest)
 {
+    struct weir_gc *gc = arg;
+    (void)dir;
     char key[WEIR_NAME_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
     if (!weir_key_of_name(key, rest) || gc->dry)
         return 0;
@@ -226,7 +232,7 @@ static int drop_directory(struct weir_gc *gc, const char *dir, const char *rest)
     return 0;
 }
 
-static int each(struct weir_gc *gc, const char *dir, int (*fn)(struct weir_gc *, const char *))
+int weir_gc_each(struct weir_gc *gc, const char *dir, weir_gc_fn fn, void *arg)
 {
     struct weir_walk *walk;
     const char *name;
@@ -235,7 +241,7 @@ static int each(struct weir_gc *gc, const char *dir, int (*fn)(struct weir_gc *,
         return code;
     while ((code = weir_walk_next(walk, &name)) == 1) {
         bool is_dir = name[strlen(name) - 1] == '/';
-        code = is_dir ? drop_directory(gc, dir, name) : fn(gc, name);
+        code = is_dir ? drop_directory(gc, dir, name) : fn(arg, dir, name);
         if (!code && gc->progress && gc->progress(gc->progress_arg, 1))
             code = weir_fail(ECANCELED, "gc of '%s' was stopped", gc->store->url);
         if (code)
@@ -261,21 +267,21 @@ int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result, weir_prog
     int code = weir_store_check_writable(store);
     if (!code)
         code = sweep(&gc);
-    /* A log that cannot be read is no reason to keep everything else. */
+    /* A log that cannot be read, or collected, is no reason to keep everything else. */
     char text[WEIR_TEXT_MAX];
     int saves = code ? 0 : weir_gc_saves(&gc);
     snprintf(text, sizeof text, "%s", weir_fail_last());
-    if (!code && saves != -EBADMSG && saves != -EPROTO)
+    if (saves == -ECANCELED)
         code = saves;
     if (!code)
-        code = each(&gc, WEIR_DIR_DATA, collect_data);
+        code = weir_gc_each(&gc, WEIR_DIR_DATA, collect_data, &gc);
     /* With no writer about, the voids just placed have done their work. */
     if (!code && now && !gc.dry)
         code = weir_store_now(store, &gc.now_ns);
     if (!code)
-        code = each(&gc, WEIR_DIR_SEAL, collect_void);
+        code = weir_gc_each(&gc, WEIR_DIR_SEAL, collect_void, &gc);
     if (!code)
-        code = each(&gc, WEIR_DIR_LEARN, collect_learned);
+        code = weir_gc_each(&gc, WEIR_DIR_LEARN, collect_learned, &gc);
     if (result)
         *result = gc.result;
     return code || !saves ? code : weir_fail_text(saves, text);

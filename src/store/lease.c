@@ -21,12 +21,16 @@ static int lease(struct weir_handle **out, weir_store *store, const char *key, b
 int weir_lease_share(struct weir_handle **out, weir_store *store, const char *key)
 {
     int code = lease(out, store, key, false);
-    bool may_not = code == -EACCES || code == -EPERM || code == -EROFS;
-    return may_not ? 0 : code;
+    /* -EBUSY: a gc stands still with it. The caller looks at the log again; the grace must do. */
+    bool none = code == -EACCES || code == -EPERM || code == -EROFS || code == -EBUSY ||
+                code == -ENOSPC || code == -EDQUOT;
+    return none ? 0 : code;
 }
 
 int weir_lease_take(struct weir_handle **out, weir_store *store, const char *key)
 {
     int code = lease(out, store, key, true);
+    if (code == -ENOSPC || code == -EDQUOT) /* no file, so nobody holds it */
+        return 0;
     return code == -EBUSY ? weir_fail(EBUSY, "'%s' is being read", key) : code;
 }

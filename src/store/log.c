@@ -264,19 +264,18 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
 int weir_log_settle(struct weir_log *log, const struct weir_log_record *record)
 {
     char name[WEIR_NAME_BYTES_MAX];
-    enum weir_doubt doubt;
     if (record->number <= log->durable)
         return 0;
     record_name(name, log, record->number);
-    int code = weir_record_put(log->store, name, record->bytes, record->size, 0, &doubt);
-    if (code == -EEXIST) { /* a taken name is a durable one */
-        log->durable = record->number;
-        return 0;
-    }
-    return code ? weir_fail_in(code, "cannot make sure of record %" PRIu64 " of log '%s'",
-                               record->number, log->name)
-                : weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' had disappeared",
+    int code = weir_store_settle(log->store, name);
+    if (code == -ENOENT)
+        return weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' has disappeared", record->number,
+                         log->name);
+    if (code)
+        return weir_fail_in(code, "cannot make sure of record %" PRIu64 " of log '%s'",
                             record->number, log->name);
+    log->durable = record->number;
+    return 0;
 }
 
 /* ---- the chain ---- */

@@ -54,7 +54,7 @@ void weir_put_options_init(weir_put_options *opts)
     *opts = (weir_put_options){.struct_size = sizeof *opts, .block_bytes = WEIR_BLOCK_BYTES_MAX};
 }
 
-static int put_options_read(weir_put_options *out, const weir_put_options *given)
+static int put_options_read(weir_put_options *out, const weir_put_options *given, const char *key)
 {
     weir_put_options_init(out);
     if (given) {
@@ -63,7 +63,9 @@ static int put_options_read(weir_put_options *out, const weir_put_options *given
         size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
         memcpy(out, given, size);
     }
-    if (out->flags & ~WEIR_PUT_OF_SAVE)
+    uint32_t prefix = out->flags & ~WEIR_PUT_PREFIX;
+    bool of_save = out->flags & WEIR_PUT_PREFIX && prefix < strlen(key) && key[prefix] == '/';
+    if (out->flags && !of_save)
         return weir_fail(EINVAL, "weir_put_options: there are no flags yet, but 0x%x is set",
                          out->flags);
     if (!out->block_bytes)
@@ -192,7 +194,7 @@ int weir_put_open(weir_put **out, weir_store *store, const char *key, const weir
     if (!code)
         code = weir_key_check(key);
     if (!code)
-        code = put_options_read(&given, opts);
+        code = put_options_read(&given, opts, key);
     if (!code)
         code = key_free(store, key);
     if (code)
@@ -460,7 +462,7 @@ static int make_seal(weir_put *put, uint8_t **record, size_t *size)
 {
     struct weir_seal seal = {
         .kind = WEIR_SEAL_OBJECT,
-        .flags = put->flags & WEIR_PUT_OF_SAVE ? WEIR_SEAL_OF_SAVE : 0,
+        .prefix_size = (uint16_t)(put->flags & ~WEIR_PUT_PREFIX),
         .algorithm = WEIR_ALGORITHM_XXH3_128,
         .block_bytes = put->block_bytes,
         .size = put->offset,

@@ -44,7 +44,7 @@ int weir_seal_encode(const struct weir_seal *seal, uint8_t **out, size_t *size)
     memcpy(record + 24, seal->nonce, WEIR_NONCE_BYTES);
     weir_store_le(record + 40, seal->time_ns, 8);
     weir_store_le(record + 48, seal->data_name_size, 2);
-    weir_store_le(record + 50, seal->flags, 2);
+    weir_store_le(record + 50, seal->prefix_size, 2);
     weir_store_le(record + 52, seal->meta_size, 4);
     weir_store_le(record + 56, seal->blocks, 8);
     uint8_t *at = record + HEAD_BYTES;
@@ -120,7 +120,7 @@ int weir_seal_decode(struct weir_seal *out, const uint8_t *record, size_t size, 
         .size = weir_load_le(record + 16, 8),
         .time_ns = weir_load_le(record + 40, 8),
         .data_name_size = (size_t)weir_load_le(record + 48, 2),
-        .flags = (uint16_t)weir_load_le(record + 50, 2),
+        .prefix_size = (uint16_t)weir_load_le(record + 50, 2),
         .meta_size = (size_t)weir_load_le(record + 52, 4),
         .blocks = weir_load_le(record + 56, 8),
     };

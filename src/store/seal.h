@@ -11,7 +11,8 @@
  *   24 16  nonce
  *   40  8  time: of sealing (Unix ns); of a learned file, its mtime
  *   48  2  length of the data name
- *   50  2  flags: 1, it is part of a save (set.h), and gc deletes it when no log needs it
+ *   50  2  of an object that is part of a save (set.h): how many bytes of its key are the save's
+ *          prefix; gc deletes it when no log needs it. 0 of any other
  *   52  4  length of the user metadata
  *   56  8  number of sums: ceil(size / block size)
  *   64     data name, metadata, zeros up to a multiple of 8, sums of 16 bytes
@@ -29,13 +30,12 @@
 #include "util/hash.h"
 #include "util/key.h"
 
-enum weir_seal_flags { WEIR_SEAL_OF_SAVE = 1 };
 enum weir_seal_kind { WEIR_SEAL_OBJECT = 1, WEIR_SEAL_VOID = 2, WEIR_SEAL_LEARNED = 3 };
 
 struct weir_seal {
     enum weir_seal_kind kind;
     enum weir_algorithm algorithm;
-    uint16_t flags; /* those that are not known are kept as they are */
+    uint16_t prefix_size;
     uint32_t block_bytes;
     uint64_t size;
     uint8_t nonce[WEIR_NONCE_BYTES];

@@ -126,9 +126,9 @@ static int node_put(const struct weir_set *set, const struct held *held)
         return weir_fail(EEXIST, "'%s' was published already, with other content", name);
     if (doubt == WEIR_SURE)
         return 1;
-    /* It was us, but whoever read it back only saw it: a taken name is a durable one. */
-    code = weir_record_put(set->store, name, held->bytes, held->size, 0, &doubt);
-    if (!code || code == -EEXIST)
+    /* It was us, but whoever read it back only saw it: it must also stay. */
+    code = weir_store_settle(set->store, name);
+    if (!code)
         return 0;
     weir_fail_in(code, "the outcome of publishing '%s' is unknown", name);
     return -WEIR_EUNKNOWN;
@@ -328,13 +328,15 @@ static int complete(const struct weir_set *set, uint32_t level, uint64_t index)
 /* Completes the root and commits it: -EAGAIN, -ENOENT if something is missing or goes meanwhile. */
 static int finish(struct weir_set *set)
 {
+    char name[WEIR_NAME_BYTES_MAX];
     struct held root = {0};
     int code = complete(set, set->root_level, 0);
     if (!code)
         code = set_load(&root, set, set->root_level, 0);
     /* Whoever put it may not have lived to make it durable; what a commit names must be. */
-    if (!code && (code = node_put(set, &root)) == 1)
-        code = 0;
+    node_name(name, set->prefix, set->root_level, 0);
+    if (!code)
+        code = weir_store_settle(set->store, name);
     if (!code)
         code = commit(set, &root);
     held_free(&root);

@@ -27,7 +27,8 @@ struct weir_set;
 int weir_set_open(struct weir_set **out, struct weir_ledger *ledger, const struct weir_save *save);
 void weir_set_close(struct weir_set *set);
 
-/* Publishes one part, after what it refers to is sealed at home, and merges upwards; *committed
+/* Publishes one part, after what it refers to is sealed at home (put with WEIR_PUT_OF_SAVE, so that
+ * gc deletes it with the save), and merges upwards; *committed
  * tells whether the whole is committed thereby. The same part again is fine if it is the same,
  * else -EEXIST; -EINVAL if another process counts the parts differently; -ESTALE if the attempt is
  * over. WEIR_EUNKNOWN: do it again. */

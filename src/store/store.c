@@ -114,6 +114,15 @@ int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle
     return 0;
 }
 
+int weir_store_settle(weir_store *store, const char *name)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = name;
+    req.sync = true;
+    return weir_tier_call(store->tier, &req);
+}
+
 int weir_store_drop(weir_store *store, const char *name)
 {
     struct weir_req req;

@@ -32,6 +32,8 @@ int weir_store_check_writable(const weir_store *store);
 
 /* stat may be NULL: is it there? */
 int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat);
+/* The same, and makes sure that the name survives a power loss: its maker may not have. */
+int weir_store_settle(weir_store *store, const char *name);
 /* stat may be NULL. */
 int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
                          struct weir_blob_stat *stat);
@@ -71,9 +73,10 @@ void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
 void weir_put_lender(weir_put *put, void (*release)(void *arg, void *data), void *arg);
 int weir_put_lend(weir_put *put, void *data, size_t size);
 
-/* A flag of weir_put_options that only this library's own writers use: the object is part of a save
- * (set.h). What else stands below the name of a log is not gc's to delete. */
-#define WEIR_PUT_OF_SAVE 0x80000000u
+/* Flags of weir_put_options that only this library's own writers use: the object is part of the
+ * save (set.h) whose prefix this is. Without it, gc does not delete the object with the save. */
+#define WEIR_PUT_OF_SAVE(prefix) (WEIR_PUT_PREFIX | (uint32_t)strlen(prefix))
+#define WEIR_PUT_PREFIX 0x80000000u
 
 /* What the tier's clock says now. */
 int weir_store_now(weir_store *store, int64_t *time_ns);
@@ -116,6 +119,10 @@ struct weir_gc {
     weir_progress_fn progress; /* or NULL */
     void *progress_arg;
 };
+/* Calls fn for every name below dir, drops empty directories that were left alone, and tells of
+ * progress. */
+typedef int (*weir_gc_fn)(void *arg, const char *dir, const char *name);
+int weir_gc_each(struct weir_gc *gc, const char *dir, weir_gc_fn fn, void *arg);
 bool weir_gc_is_old(const struct weir_gc *gc, int64_t time_ns, uint64_t age_ns);
 /* The saves of one ledger: those retired for longer than grace_ns, and those that nobody will ever
  * commit (those of the current attempt only after the store's own grace). */

@@ -26,6 +26,7 @@ enum {
     ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
     DENTS_BYTES = 32768,
     LOCK_PAUSE_NS = 1000000,   /* between two tries to take the store's lock: */
+    LEASE_TRIES_MAX = 1000,    /* a second for a lease, */
     LOCK_TRIES_MAX = 30000,    /* half a minute for a removal, */
     GUARD_LOCK_TRIES_MAX = 50, /* a moment for a plain name, or for gc */
 };
@@ -247,6 +248,9 @@ static int stat_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         return fail_at(t, code, "stat", req->name);
     if (!st.is_file)
         return weir_fail(ENOENT, "'%s/%s' is not a plain file", weir_dirs_root(t->dirs), req->name);
+    /* Its maker may not have lived to do this. */
+    if (req->sync && (code = weir_sys->fsync(dir->fd)))
+        return fail_at(t, code, "sync the directory of", req->name);
     req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};
     return 0;
 }
@@ -420,8 +424,7 @@ static void do_commit(struct weir_req *req)
 static void do_put(struct weir_req *req)
 {
     struct file_tier *t = tier_of(req);
-    weir_req_take(req, weir_publish(t->dirs, req->name, req->buf, req->len, req->off,
-                                          &req->doubt));
+    weir_req_take(req, weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt));
 }
 
 /* ---- names ---- */
@@ -461,8 +464,8 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
 /* Which directories stay although they are empty. */
 static const char *kept_part(const char *name)
 {
-    static const char *const own[] = {WEIR_DIR_SEAL,  WEIR_DIR_DATA, WEIR_DIR_LEARN, WEIR_DIR_LOG,
-                                      WEIR_DIR_SET,   WEIR_DIR_LEASE, WEIR_DIR_TMP};
+    static const char *const own[] = {WEIR_DIR_SEAL, WEIR_DIR_DATA,  WEIR_DIR_LEARN, WEIR_DIR_LOG,
+                                      WEIR_DIR_SET,  WEIR_DIR_LEASE, WEIR_DIR_TMP};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (!strncmp(name, own[i], strlen(own[i])))
             return own[i];
@@ -662,8 +665,10 @@ static int lease_lock(struct weir_dir *dir, const char *base, bool alone)
 {
     struct weir_sys_stat a, b;
     int fd = weir_sys->open(dir->fd, base, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-    if (fd == -EACCES) /* another user's */
+    if (fd == -EACCES) { /* another user's; or there is none, and it may not be made */
         fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
+        fd = fd == -ENOENT ? -EACCES : fd;
+    }
     if (fd < 0)
         return fd;
     int code = weir_sys->flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB);
@@ -708,7 +713,7 @@ static int lease_in(struct file_tier *t, struct weir_dir *dir, const char *base,
 static void do_lease(struct weir_req *req)
 {
     int code = in_dir(req, req->name, WEIR_DIRS_MAKE, lease_in);
-    for (int tries = 1; code == -EBUSY && !req->alone && tries < LOCK_TRIES_MAX; tries++) {
+    for (int tries = 1; code == -EBUSY && !req->alone && tries < LEASE_TRIES_MAX; tries++) {
         weir_sys->sleep_ns(LOCK_PAUSE_NS);
         code = in_dir(req, req->name, WEIR_DIRS_MAKE, lease_in);
     }

@@ -26,7 +26,8 @@ enum weir_op {
     WEIR_OP_LOAD,      /* name, len (limit) -> buf (owned by the caller), result bytes, stat */
     WEIR_OP_PUT,       /* name, buf, len: put if absent, durable; or -EEXIST; see doubt. off: not
                           after this instant of the boot-time clock, else -ESTALE; 0: whenever */
-    WEIR_OP_STAT,      /* name -> stat; with a handle: -ESTALE unless name stands for that */
+    WEIR_OP_STAT,      /* name -> stat; with a handle: -ESTALE unless name stands for that; with
+                          sync: and it survives a power loss */
     WEIR_OP_REMOVE,    /* name; with a handle: only if that is what name stands for; with a guard:
                           -ESTALE unless the record `guard` is just buf, len */
     WEIR_OP_REMOVE_IF, /* name, buf, len: remove if the content is just that, else -ESTALE;

@@ -22,7 +22,7 @@ static void put_object(struct weir_ref *ref, uint32_t part)
     weir_put *put;
     weir_put_options opts;
     weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE;
+    opts.flags = WEIR_PUT_OF_SAVE(prefix);
     ref->kind = WEIR_REF_OBJECT;
     snprintf(ref->name, sizeof ref->name, "rank-%u.bin", part);
     OK(weir_put_open(&put, store, key_of(ref->name), &opts));
@@ -37,7 +37,7 @@ static void put_table(struct weir_ref *ref)
     struct weir_table_put *put;
     ref->kind = WEIR_REF_TABLE;
     snprintf(ref->name, sizeof ref->name, "manifest");
-    OK(weir_table_put_open(&put, store, key_of(ref->name), WEIR_PUT_OF_SAVE));
+    OK(weir_table_put_open(&put, store, key_of(ref->name), WEIR_PUT_OF_SAVE(prefix)));
     OK(weir_table_put_row(put, "bytes", 5, "\xff\0", 2));
     OK(weir_table_put_row(put, "text", 4, "hello", 5));
     OK(weir_table_put_commit(put, ref->digest));

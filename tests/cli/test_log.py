@@ -1,4 +1,5 @@
 """weir log: what a log says, what a save consists of, and whether it is all there."""
+import os
 import subprocess
 
 import pytest
@@ -153,3 +154,52 @@ def test_gc_goes_on_beside_a_damaged_log(weir):
     assert "record 7 of log 'ckpt/run'" in weir("gc", "--now", rc=1).err
     assert len(weir("ls", "-r", "b").lines) == 2
     assert len(weir("ls", "-r", "ckpt").lines) == 20
+
+
+def test_gc_goes_on_beside_a_damaged_seal(weir):
+    make(weir)
+    damage(weir.store / ".weir/seal/ckpt/run/2-1.2/rank-1.bin~")
+    err = weir("gc", "--now", rc=1).err
+    assert "save '2' of log 'ckpt/run' stays" in err and "ckpt/run/2-1.2/rank-1.bin" in err
+    doc = weir("log", "show", "ckpt/run", "--json").doc
+    assert [save["name"] for save in doc["saves"]] == ["2", "4", "5"]
+    weir("log", "verify")
+
+
+def test_gc_of_a_log_named_like_a_save(weir):
+    make(weir, log="models", saves=5, parts=1, keep=5)
+    make(weir, log="models", saves=1, parts=1)
+    make(weir, log="models/llama-3.1", saves=3, parts=2, keep=3)
+    weir("gc", "--now")
+    assert "verified models/llama-3.1: 4 records, 3 live saves" in weir("log", "verify").out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+def test_somebody_who_may_only_read(weir):
+    make(weir)
+    weir("log", "show", "ckpt/run", "5")  # leaves a lease behind
+    for path in [weir.cwd, *weir.cwd.parents[:3]]:  # pytest's own
+        if not os.stat(path).st_mode & 0o1000:
+            path.chmod(0o755)
+    if subprocess.run([BIN, "version"], user=65534, cwd=weir.cwd).returncode:
+        pytest.skip("others may not run the command where it was built")
+    for name in ("5", "4"):
+        weir("log", "show", "ckpt/run", name, user=65534, group=65534, extra_groups=[])
+    assert "verified" in weir("log", "verify", user=65534, group=65534, extra_groups=[]).out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+def test_gc_frees_a_full_disk(weir):
+    weir.store.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=100000", "tmpfs", str(weir.store)]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("tmpfs cannot be mounted here")
+    try:
+        make(weir)
+        with open(weir.store / "fill.raw", "wb", buffering=0) as f, pytest.raises(OSError):
+            while True:
+                f.write(bytes(4096))
+        assert "3 retired or abandoned saves" in weir("gc", "--now").out
+        weir("log", "verify")
+    finally:
+        subprocess.run(["umount", weir.store], check=True)

@@ -99,7 +99,8 @@ int content_put(weir_store *store, const char *key, struct content what, unsigne
     opts.meta = &what;
     opts.meta_bytes = META_BYTES;
     opts.size_bytes = how & CONTENT_HINT ? what.size : 0;
-    opts.flags = how & CONTENT_OF_SAVE ? WEIR_PUT_OF_SAVE : 0;
+    if (how & CONTENT_OF_SAVE) /* the last name of the key is the object's own */
+        opts.flags = WEIR_PUT_PREFIX | (uint32_t)(strrchr(key, '/') - key);
     int code = weir_put_open(&put, store, key, &opts);
     if (code)
         return code;

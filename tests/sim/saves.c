@@ -56,6 +56,12 @@ static int digest_there(weir_store *store, const char *key, struct weir_ref *ref
     return 0;
 }
 
+/* The part of a key before its last name is the prefix of its save. */
+static uint32_t flags_of(const char *key)
+{
+    return WEIR_PUT_PREFIX | (uint32_t)(strrchr(key, '/') - key);
+}
+
 static int put_object(weir_store *store, const char *key, const struct weir_save *save,
                       uint32_t part, struct weir_ref *ref)
 {
@@ -69,7 +75,7 @@ static int put_object(weir_store *store, const char *key, const struct weir_save
     sim_value_fill(bytes, value, 0, size);
     weir_put_options opts;
     weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE;
+    opts.flags = flags_of(key);
     int code = weir_put_open(&put, store, key, &opts);
     if (!code) {
         code = weir_put_write(put, bytes, size);
@@ -92,7 +98,7 @@ int sim_table_put(weir_store *store, const char *key, const struct weir_save *sa
                   uint8_t digest[WEIR_SHA256_BYTES])
 {
     struct weir_table_put *put;
-    int code = weir_table_put_open(&put, store, key, WEIR_PUT_OF_SAVE);
+    int code = weir_table_put_open(&put, store, key, flags_of(key));
     if (code)
         return code;
     for (unsigned i = 0; !code && i < TABLE_ROWS; i++) {

@@ -66,10 +66,10 @@ static int put_part(weir_store *in, struct weir_ledger *to, const struct weir_sa
     weir_put *put;
     weir_put_options opts;
     weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE;
     weir_ledger_prefix(to, save, prefix);
     snprintf(ref.name, sizeof ref.name, "rank-%u", part);
     snprintf(key, sizeof key, "%s/%s", prefix, ref.name);
+    opts.flags = WEIR_PUT_OF_SAVE(prefix);
     OK(weir_put_open(&put, in, key, &opts));
     OK(weir_put_write(put, ref.name, strlen(ref.name)));
     OK(weir_put_commit(put, NULL));

@@ -25,10 +25,10 @@ static int put_part(const struct weir_save *save, uint32_t part, bool *committed
     weir_put *put;
     weir_put_options opts;
     weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE;
     weir_ledger_prefix(ledger, save, prefix);
     snprintf(ref.name, sizeof ref.name, "rank-%u", part);
     snprintf(key, sizeof key, "%s/%s", prefix, ref.name);
+    opts.flags = WEIR_PUT_OF_SAVE(prefix);
     OK(weir_put_open(&put, store, key, &opts));
     OK(weir_put_write(put, ref.name, strlen(ref.name)));
     OK(weir_put_commit(put, NULL));
@@ -139,13 +139,25 @@ static void retired_is_deleted(void)
     check_view("kept", 3);
 }
 
-/* "llama-1.1" looks like a save of an old attempt. */
+/* "llama-1.1" looks like a save of an old attempt: but it is an object of somebody else, or the
+ * name of another log, whose saves are not this log's. */
 static void others_are_left_alone(void)
 {
     weir_gc_result result;
+    struct weir_ledger *outer = ledger;
+    uint64_t outer_attempt = attempt;
     OK(put_try(store, "ckpt/run/llama-1.1/weights", 1000, 1, 4096));
+    OK(weir_ledger_open(&ledger, store, "ckpt/run/llama-1.1"));
+    OK(weir_ledger_join(ledger, token_a, &attempt));
+    struct weir_save save = save_of("inner", 1, 3);
+    put_all(&save);
+    OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     OK(weir_verify(store, "ckpt/run/llama-1.1/weights", NULL, NULL));
+    check_view("inner", 3);
+    weir_ledger_close(ledger);
+    ledger = outer;
+    attempt = outer_attempt;
     check_view("kept", 3);
 }
 
