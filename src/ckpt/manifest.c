@@ -116,7 +116,7 @@ static int row_read(struct row *out, const uint8_t *value, size_t size)
         (uint64_t)size != HEAD_BYTES + round_up8(length) + dims + row.pieces * (16 + 2 * dims))
         return damaged("a row has an impossible length");
     memcpy(dtype, value + HEAD_BYTES, length);
-    row.dtype = weir_st_dtype_name(dtype);
+    row.dtype = strlen(dtype) == length ? weir_st_dtype_name(dtype) : NULL;
     if (!row.dtype)
         return damaged("a tensor has an unknown dtype");
     row.shape = value + HEAD_BYTES + round_up8(length);

@@ -1,11 +1,14 @@
 /* cmd_gc.c - weir gc: what crashed and interrupted writers left is removed. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "util/err.h"
 
 static struct {
     bool now, dry_run;
@@ -64,8 +67,9 @@ static int run(struct cli *cli)
     progress_start(cli, "collecting", 0, 0, false);
     code = weir_gc(cli->store, flags, &r, on_progress, NULL);
     progress_end();
-    if (code)
-        return code == -ECANCELED ? stop_fail() : code;
+    if (code == -ECANCELED)
+        return stop_fail();
+    char *why = code ? strdup(weir_error_text()) : NULL;
     if (cli->json)
         cli->doc =
             json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dry_run", opts.dry_run,
@@ -74,8 +78,11 @@ static int run(struct cli *cli)
                       "voids_placed", (json_int_t)r.voids_placed, "voids_removed",
                       (json_int_t)r.voids_removed, "links_restored", (json_int_t)r.links_restored,
                       "young", (json_int_t)r.young);
-    print(cli, &r);
-    return 0;
+    print(cli, &r); /* what was removed is gone, also if something failed */
+    if (code && why)
+        weir_fail_text(code, why);
+    free(why);
+    return code;
 }
 
 const struct command cmd_gc = {
