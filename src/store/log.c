@@ -17,7 +17,8 @@ static const char magic[8] = {'W', 'E', 'I', 'R', 'L', 'O', 'G', 'R'};
 
 struct weir_log {
     weir_store *store;
-    uint64_t known;   /* a number that is there: where the search begins */
+    uint64_t known; /* a number that is there: where the search begins */
+    uint64_t head;  /* what the last search found, with nothing behind it; UINT64_MAX: no search */
     uint64_t durable; /* a number that survives a power loss, and with it all before */
     char name[WEIR_KEY_BYTES_MAX + 1];
 };
@@ -33,6 +34,7 @@ int weir_log_open(struct weir_log **out, weir_store *store, const char *name)
     if (!log)
         return weir_fail_memory();
     log->store = store;
+    log->head = UINT64_MAX;
     strcpy(log->name, name);
     *out = log;
     return 0;
@@ -58,6 +60,14 @@ static void record_name(char out[WEIR_NAME_BYTES_MAX], const struct weir_log *lo
 static int damaged(const char *why)
 {
     return weir_fail(EBADMSG, "the record is damaged: %s", why);
+}
+
+static int missing(const struct weir_log *log, uint64_t number)
+{
+    return weir_fail(EBADMSG,
+                     "record %" PRIu64 " of log '%s' is missing: restore it from a copy of the "
+                     "store (weir log verify checks the whole chain)",
+                     number, log->name);
 }
 
 int weir_log_record_decode(struct weir_log_record *out, const uint8_t *bytes, size_t size)
@@ -156,6 +166,22 @@ static int exists(struct weir_log *log, uint64_t number)
     return code == -ENOENT ? 0 : code ? code : 1;
 }
 
+/* A search takes the first number that is absent for the end. One that was lost looks the same, but
+ * the record behind it is there. */
+static int check_behind(struct weir_log *log, uint64_t head)
+{
+    int there = exists(log, head + 2);
+    if (there == 1) {
+        there = exists(log, head + 1); /* both may have been appended since the search */
+        if (there >= 0)
+            return there ? 0 : missing(log, head + 1);
+    }
+    if (there < 0)
+        return there;
+    log->head = head;
+    return 0;
+}
+
 /* Gallops: known + 1, + 2, + 4 … until one is absent, then halves the gap. Records are appended in
  * order and never removed, so what is there is a prefix of the numbers. */
 static int find_head(struct weir_log *log)
@@ -178,7 +204,7 @@ static int find_head(struct weir_log *log)
     if (there < 0)
         return there;
     log->known = low;
-    return 0;
+    return low == log->head ? 0 : check_behind(log, low);
 }
 
 int weir_log_head(struct weir_log *log, struct weir_log_record *out)
@@ -188,8 +214,10 @@ int weir_log_head(struct weir_log *log, struct weir_log_record *out)
         code = find_head(log);
     if (code)
         return weir_fail_in(code, "cannot find the head of log '%s'", log->name);
-    if (log->known)
-        return weir_log_read(log, log->known, out);
+    if (log->known) {
+        code = weir_log_read(log, log->known, out);
+        return code == -ENOENT ? missing(log, log->known) : code;
+    }
     *out = (struct weir_log_record){0};
     return 0;
 }
@@ -248,7 +276,7 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
     code = weir_record_put(log->store, name, bytes, bytes_size, 0, &doubt);
     free(bytes);
     if (!code) {
-        log->known = log->durable = parent->number + 1;
+        log->known = log->head = log->durable = parent->number + 1;
         return 0;
     }
     if (doubt == WEIR_DOUBT_SYNC) {
@@ -310,10 +338,7 @@ int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head
     if (code || last <= head->number)
         return code;
     int there = exists(log, head->number + 1); /* appended meanwhile */
-    return there < 0 ? there
-           : there   ? 0
-                     : weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' is missing",
-                                 head->number + 1, log->name);
+    return there < 0 ? there : there ? 0 : missing(log, head->number + 1);
 }
 
 /* Does the record at number follow *before, which it then replaces? */
@@ -322,7 +347,7 @@ static int verify_next(struct weir_log *log, uint64_t number, struct weir_log_re
     struct weir_log_record record;
     int code = weir_log_read(log, number, &record);
     if (code == -ENOENT)
-        return weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' is missing", number, log->name);
+        return missing(log, number);
     if (code)
         return code;
     if (memcmp(record.parent, before->digest, WEIR_SHA256_BYTES))

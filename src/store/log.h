@@ -48,7 +48,8 @@ void weir_log_close(struct weir_log *log);
 const char *weir_log_name(const struct weir_log *log);
 
 /* The newest record. An empty log gives number 0 and no state. At most about 2 log2(n) requests,
- * two when nothing was appended since the last call. */
+ * two when nothing was appended since the last call. -EBADMSG names a record that is missing where
+ * the search ended. */
 int weir_log_head(struct weir_log *log, struct weir_log_record *out);
 /* Is there a record beyond the newest this handle knows? 1, 0 or -errno: one request. */
 int weir_log_moved(struct weir_log *log);

@@ -99,7 +99,7 @@ static void head_takes_few_requests(void)
     OK(weir_log_head(fresh, &head));
     CHECK_EQ(head.number, MANY);
     weir_log_record_free(&head);
-    CHECK(requests(store, NULL) - before <= 2 * 17 + 2); /* 2^17 > MANY */
+    CHECK(requests(store, NULL) - before <= 2 * 17 + 3); /* 2^17 > MANY */
     CHECK_EQ(requests(store, "list"), 0);
     before = requests(store, NULL);
     OK(weir_log_head(fresh, &head)); /* nothing was appended since */
@@ -115,7 +115,7 @@ static void head_takes_few_requests(void)
     OK(weir_log_head(fresh, &head)); /* ten were */
     CHECK_EQ(head.number, MANY + 10);
     weir_log_record_free(&head);
-    CHECK(requests(store, NULL) - before <= 2 * 4 + 2);
+    CHECK(requests(store, NULL) - before <= 2 * 4 + 3);
     weir_log_close(log);
     weir_log_close(fresh);
     weir_store_close(store);
@@ -310,6 +310,44 @@ static void missing_and_short_records_are_located(void)
     expect_damage(2, -EBADMSG, "too long");
 }
 
+/* A record that was lost does not pass for the end, whichever it is: nobody appends in the hole. */
+static void holes_are_not_the_end(void)
+{
+    for (unsigned lost = 1; lost <= 5; lost++) {
+        struct weir_log_record head;
+        struct weir_log *fresh;
+        char which[32];
+        fresh_log();
+        CHECK(unlink(record_path("run", lost)) == 0);
+        OK(weir_log_open(&fresh, hurt.store, "run"));
+        int code = weir_log_head(fresh, &head);
+        if (!code) { /* the search jumped over it and found the end */
+            CHECK_EQ(head.number, 6);
+            weir_log_record_free(&head);
+        } else {
+            CHECK_EQ(code, -EBADMSG);
+            snprintf(which, sizeof which, "record %u of log 'run'", lost);
+            CHECK(strstr(weir_error_text(), which) && strstr(weir_error_text(), "from a copy"));
+            CHECK_EQ(weir_log_head(fresh, &head), -EBADMSG); /* and again */
+        }
+        CHECK(lost == 2 || lost == 4 ? code == 0 : code != 0);
+        weir_log_close(fresh);
+        expect_damage(lost, -EBADMSG, "missing");
+    }
+}
+
+/* The newest one, lost since this handle saw it. */
+static void a_lost_head_is_missing(void)
+{
+    struct weir_log_record head;
+    fresh_log();
+    CHECK(unlink(record_path("run", 6)) == 0);
+    CHECK_EQ(weir_log_head(hurt.log, &head), -EBADMSG);
+    CHECK(strstr(weir_error_text(), "record 6 of log 'run' is missing"));
+    weir_log_close(hurt.log);
+    weir_store_close(hurt.store);
+}
+
 static void swapped_records_are_located(void)
 {
     char from[2 * PATH_MAX], aside[2 * PATH_MAX + 8];
@@ -430,6 +468,8 @@ int main(void)
     RUN(lost_answers_are_settled);
     RUN(flipped_bits_are_located);
     RUN(missing_and_short_records_are_located);
+    RUN(holes_are_not_the_end);
+    RUN(a_lost_head_is_missing);
     RUN(swapped_records_are_located);
     RUN(newer_versions_are_told_apart);
     RUN(settling);
