@@ -309,6 +309,20 @@ int weir_log_settle(struct weir_log *log, const struct weir_log_record *record)
 
 /* ---- the chain ---- */
 
+bool weir_log_record_number(const char *name, uint64_t *number)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < WEIR_LOG_DIGITS; i++) {
+        if (name[i] < '0' || name[i] > '9' || __builtin_mul_overflow(sum, 10, &sum) ||
+            __builtin_add_overflow(sum, (uint64_t)(name[i] - '0'), &sum))
+            return false;
+    }
+    if (name[WEIR_LOG_DIGITS] || !sum)
+        return false;
+    *number = sum;
+    return true;
+}
+
 /* The largest number that is there, by listing: a missing record would hide what is behind it from
  * the search. */
 static int find_last(struct weir_log *log, uint64_t *last)
@@ -322,9 +336,8 @@ static int find_last(struct weir_log *log, uint64_t *last)
         return code;
     *last = 0;
     while ((code = weir_walk_next(walk, &name)) == 1) {
-        char *end;
-        uint64_t number = strtoull(name, &end, 10);
-        if (!*end && number > *last)
+        uint64_t number;
+        if (weir_log_record_number(name, &number) && number > *last)
             *last = number;
     }
     weir_walk_close(walk);

@@ -73,6 +73,9 @@ int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head
  * the one before it. *records says how many were good. */
 int weir_log_verify(struct weir_log *log, uint64_t *records);
 
+/* Is that the file name of a record? Just its digits, and not all zeros. */
+enum { WEIR_LOG_DIGITS = 20 };
+bool weir_log_record_number(const char *name, uint64_t *number);
 /* Points into bytes, which stay the caller's. */
 int weir_log_record_decode(struct weir_log_record *out, const uint8_t *bytes, size_t size);
 

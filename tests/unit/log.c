@@ -348,6 +348,38 @@ static void a_lost_head_is_missing(void)
     weir_store_close(hurt.store);
 }
 
+/* What else stands beside the records is none, whatever a lenient parser makes of it. */
+static void other_files_are_no_records(void)
+{
+    static const char *const none[] = {"-1",
+                                       "+9",
+                                       " 7",
+                                       "0x7",
+                                       "7",
+                                       "00000000000000000000",
+                                       "-0000000000000000001",
+                                       "00000000000000000007~",
+                                       "99999999999999999999",
+                                       "000000000000000000007"};
+    struct weir_log_record head;
+    uint64_t number, records;
+    fresh_log();
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        char name[64];
+        CHECK(!weir_log_record_number(none[i], &number));
+        snprintf(name, sizeof name, ".weir/log/run~/%s", none[i]);
+        file_write(path_in(hurt.dir, name), "x", 1);
+    }
+    CHECK(weir_log_record_number("18446744073709551615", &number) && number == UINT64_MAX);
+    OK(weir_log_verify(hurt.log, &records));
+    CHECK_EQ(records, 6);
+    OK(weir_log_head(hurt.log, &head));
+    OK(weir_log_check_head(hurt.log, &head));
+    weir_log_record_free(&head);
+    weir_log_close(hurt.log);
+    weir_store_close(hurt.store);
+}
+
 static void swapped_records_are_located(void)
 {
     char from[2 * PATH_MAX], aside[2 * PATH_MAX + 8];
@@ -470,6 +502,7 @@ int main(void)
     RUN(missing_and_short_records_are_located);
     RUN(holes_are_not_the_end);
     RUN(a_lost_head_is_missing);
+    RUN(other_files_are_no_records);
     RUN(swapped_records_are_located);
     RUN(newer_versions_are_told_apart);
     RUN(settling);
