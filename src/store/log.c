@@ -230,15 +230,30 @@ int weir_log_moved(struct weir_log *log)
 
 /* ---- appending ---- */
 
-/* Whose record stands at number? A lost answer may have been a yes. */
-static int whose(struct weir_log *log, uint64_t number, const uint8_t *nonce, const char *why)
+/* The number is taken, but not by a record that can be read. sure: nor by ours, then. */
+static int unreadable(struct weir_log *log, uint64_t number, int code, bool sure, const char *why)
 {
-    struct weir_log_record there;
-    if (weir_log_read(log, number, &there)) {
+    if (!sure) {
         weir_fail(EIO, "the outcome of appending record %" PRIu64 " to log '%s' is unknown: %s",
                   number, log->name, why);
         return -WEIR_EUNKNOWN;
     }
+    if (code != -ENOENT && code != -ELOOP)
+        return weir_fail_in(code, "cannot append to log '%s'", log->name);
+    return weir_fail(EBADMSG,
+                     "cannot append record %" PRIu64 " to log '%s': something else has its name, "
+                     "a directory or a link; remove it",
+                     number, log->name);
+}
+
+/* Whose record stands at number? A lost answer may have been a yes, unless sure. */
+static int whose(struct weir_log *log, uint64_t number, const uint8_t *nonce, bool sure,
+                 const char *why)
+{
+    struct weir_log_record there;
+    int read = weir_log_read(log, number, &there);
+    if (read)
+        return unreadable(log, number, read, sure, why);
     /* Ours, but whoever said so only saw it: it must also stay. */
     bool ours = !memcmp(there.nonce, nonce, WEIR_NONCE_BYTES);
     int code = ours ? weir_log_settle(log, &there)
@@ -286,7 +301,7 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
     if (doubt == WEIR_SURE && code != -EEXIST)
         return weir_fail_in(code, "cannot append to log '%s'", log->name);
     snprintf(why, sizeof why, "%s", weir_fail_last());
-    return whose(log, parent->number + 1, nonce, why);
+    return whose(log, parent->number + 1, nonce, doubt == WEIR_SURE, why);
 }
 
 int weir_log_settle(struct weir_log *log, const struct weir_log_record *record)

@@ -380,6 +380,27 @@ static void other_files_are_no_records(void)
     weir_store_close(hurt.store);
 }
 
+/* It is known that nothing was appended, and why: the caller need not ask again for ever. */
+static void what_is_no_record_stands_in_the_way(void)
+{
+    for (unsigned link = 0; link < 2; link++) {
+        struct weir_log_record head;
+        fresh_log();
+        const char *path = record_path("run", 7);
+        CHECK((link ? symlink("nowhere", path) : mkdir(path, 0755)) == 0);
+        OK(weir_log_head(hurt.log, &head));
+        CHECK_EQ(head.number, 6);
+        CHECK_EQ(weir_log_append(hurt.log, &head, "x", 1), -EBADMSG);
+        CHECK(strstr(weir_error_text(), "record 7 to log 'run'"));
+        CHECK(strstr(weir_error_text(), "remove it"));
+        CHECK((link ? unlink(path) : rmdir(path)) == 0);
+        OK(weir_log_append(hurt.log, &head, "x", 1));
+        weir_log_record_free(&head);
+        weir_log_close(hurt.log);
+        weir_store_close(hurt.store);
+    }
+}
+
 static void swapped_records_are_located(void)
 {
     char from[2 * PATH_MAX], aside[2 * PATH_MAX + 8];
@@ -503,6 +524,7 @@ int main(void)
     RUN(holes_are_not_the_end);
     RUN(a_lost_head_is_missing);
     RUN(other_files_are_no_records);
+    RUN(what_is_no_record_stands_in_the_way);
     RUN(swapped_records_are_located);
     RUN(newer_versions_are_told_apart);
     RUN(settling);
