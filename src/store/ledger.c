@@ -72,9 +72,26 @@ void weir_ledger_prefix(const struct weir_ledger *ledger, const struct weir_save
     assert(size <= WEIR_KEY_BYTES_MAX);
 }
 
+/* The ledger to which that file below WEIR_DIR_LOG belongs, if it is a record of one. Any of them:
+ * a log of which the first is missing is a damaged one. */
+static bool ledger_of(char out[WEIR_NAME_BYTES_MAX], const char *name)
+{
+    char dir[WEIR_NAME_BYTES_MAX];
+    uint64_t number;
+    const char *slash = strrchr(name, '/');
+    if (!slash || !weir_log_record_number(slash + 1, &number))
+        return false;
+    size_t size = (size_t)(slash - name);
+    if (size >= sizeof dir)
+        return false;
+    memcpy(dir, name, size);
+    dir[size] = 0;
+    return weir_key_of_name(out, dir) && strlen(out) <= NAME_BYTES_MAX;
+}
+
 int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), void *arg)
 {
-    static const char first[] = "~/00000000000000000001";
+    char last[WEIR_NAME_BYTES_MAX] = "", ledger[WEIR_NAME_BYTES_MAX];
     struct weir_walk *walk;
     const char *name;
     int code = weir_store_check(store);
@@ -83,11 +100,10 @@ int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), 
     if (code)
         return code;
     while ((code = weir_walk_next(walk, &name)) == 1) {
-        char ledger[WEIR_NAME_BYTES_MAX];
-        size_t size = strlen(name), tail = sizeof first - 1;
-        if (size <= tail || size - tail >= sizeof ledger || strcmp(name + size - tail, first))
+        /* The records of one come together. */
+        if (!ledger_of(ledger, name) || !strcmp(ledger, last))
             continue;
-        snprintf(ledger, sizeof ledger, "%.*s", (int)(size - tail), name);
+        strcpy(last, ledger);
         code = fn(arg, ledger);
         if (code)
             break;
@@ -222,10 +238,9 @@ static int do_join(struct weir_ledger *ledger, struct weir_ledger_state *s, void
         return 0;
     }
     if (is_past(s, join->token))
-        return weir_fail(ESTALE,
-                         "this incarnation of '%s' is over: attempt %" PRIu64
-                         " has taken its place",
-                         weir_ledger_name(ledger), s->attempt);
+        return weir_fail(
+            ESTALE, "this incarnation of '%s' is over: attempt %" PRIu64 " has taken its place",
+            weir_ledger_name(ledger), s->attempt);
     int code = s->attempt ? remember_token(s) : 0;
     if (code)
         return code;
@@ -284,8 +299,7 @@ static int do_commit(struct weir_ledger *ledger, struct weir_ledger_state *s, vo
 int weir_ledger_commit(struct weir_ledger *ledger, const struct weir_save *save,
                        const uint8_t root[WEIR_SHA256_BYTES])
 {
-    struct weir_ledger_entry entry = {.save = *save,
-                                      .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
+    struct weir_ledger_entry entry = {.save = *save, .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
     memcpy(entry.root, root, WEIR_SHA256_BYTES);
     return change(ledger, do_commit, &entry);
 }

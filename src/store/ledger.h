@@ -34,7 +34,8 @@ const char *weir_ledger_name(const struct weir_ledger *ledger);
 void weir_ledger_prefix(const struct weir_ledger *ledger, const struct weir_save *save,
                         char out[WEIR_KEY_BYTES_MAX + 1]);
 
-/* Calls fn with the name of every log of the store, in no order, until it returns non-zero. */
+/* Calls fn with the name of every log of the store, in no order, until it returns non-zero. Files
+ * that cannot be a log's record are passed over. */
 int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), void *arg);
 
 int weir_ledger_read(struct weir_ledger *ledger, struct weir_ledger_state *out);

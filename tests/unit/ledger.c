@@ -351,6 +351,58 @@ static void names(void)
     weir_ledger_close(long_one);
 }
 
+/* ---- all of them ---- */
+
+static char seen[256];
+
+static int see(void *arg, const char *name)
+{
+    (void)arg;
+    size_t used = strlen(seen);
+    snprintf(seen + used, sizeof seen - used, "%s ", name);
+    return 0;
+}
+
+static void make_ledger(weir_store *in, const char *name, unsigned records)
+{
+    struct weir_ledger *one;
+    uint64_t attempt;
+    OK(weir_ledger_open(&one, in, name));
+    for (unsigned i = 0; i < records; i++) {
+        struct token token = token_of(i);
+        OK(weir_ledger_join(one, token.bytes, &attempt));
+    }
+    weir_ledger_close(one);
+}
+
+/* Each once, also without its first record; what cannot be one is no reason to stop. */
+static void each_ledger(void)
+{
+    static const char *const dirs[] = {"a", "~", "b~", "c~", "d~", "d~/x~", ".weir~"};
+    static const char *const others[] = {"00000000000000000001",       "a/00000000000000000001",
+                                         "~/00000000000000000001",     "b~/00000000000000000000",
+                                         "c~/0000000000000000001",     "d~/x~/00000000000000000001",
+                                         ".weir~/00000000000000000001"};
+    char name[64];
+    const char *dir = tmp_path("store");
+    weir_store *files = store_at(dir, "inline");
+    OK(weir_ledger_each(files, see, NULL));
+    CHECK(!strcmp(seen, ""));
+    make_ledger(files, "one", 5);
+    CHECK(unlink(path_in(dir, ".weir/log/one~/00000000000000000001")) == 0);
+    for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++) {
+        snprintf(name, sizeof name, ".weir/log/%s", dirs[i]);
+        CHECK(mkdir(path_in(dir, name), 0755) == 0);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        snprintf(name, sizeof name, ".weir/log/%s", others[i]);
+        file_write(path_in(dir, name), "x", 1);
+    }
+    OK(weir_ledger_each(files, see, NULL));
+    CHECK(!strcmp(seen, "one "));
+    weir_store_close(files);
+}
+
 /* ---- bytes that are no state ---- */
 
 static void damaged_states(void)
@@ -404,6 +456,7 @@ int main(void)
     RUN(forgetting);
     RUN(giving_up);
     RUN(names);
+    RUN(each_ledger);
     RUN(damaged_states);
     weir_ledger_close(ledger);
     weir_store_close(store);
