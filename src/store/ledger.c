@@ -197,6 +197,10 @@ static int fenced(struct weir_ledger *ledger, const struct weir_ledger_state *s,
 {
     if (s->attempt == attempt)
         return 0;
+    if (attempt > s->attempt)
+        return weir_fail(ESTALE,
+                         "there is no attempt %" PRIu64 " of '%s': the newest is attempt %" PRIu64,
+                         attempt, weir_ledger_name(ledger), s->attempt);
     return weir_fail(ESTALE,
                      "attempt %" PRIu64 " of '%s' is over: attempt %" PRIu64 " has taken its place",
                      attempt, weir_ledger_name(ledger), s->attempt);
@@ -273,8 +277,8 @@ static int do_commit(struct weir_ledger *ledger, struct weir_ledger_state *s, vo
     int code = fenced(ledger, s, entry->save.attempt);
     if (!code && entry->save.number <= s->floor)
         code = weir_fail(ESTALE,
-                         "save %" PRIu64 " of attempt %" PRIu64 " of '%s' took longer than the "
-                         "store's grace and was given up",
+                         "save %" PRIu64 " of attempt %" PRIu64 " of '%s' was given up, or retired "
+                         "and deleted: it can be committed no more",
                          entry->save.number, s->attempt, weir_ledger_name(ledger));
     if (!code && s->count == WEIR_ENTRIES_MAX)
         code = weir_fail(E2BIG, "'%s' has %d entries, the limit: retire some, and run gc",

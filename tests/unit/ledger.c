@@ -110,6 +110,7 @@ static void joining(void)
     CHECK_EQ(head_number(), 3);
     OK(commit("x", a, 1, 1));                    /* what was committed stays so, whoever asks */
     CHECK_EQ(commit("x", b + 1, 1, 1), -ESTALE); /* nor under an attempt that never began */
+    CHECK(strstr(weir_error_text(), "there is no attempt 4"));
     OK(commit("y", b, 1, 1));
     CHECK(!strcmp(entries(), "x-1.1 y-3.1"));
 }
@@ -282,7 +283,7 @@ static void forgetting(void)
     OK(weir_ledger_forget(ledger, is_named, "b"));
     CHECK(!strcmp(entries(), "a-1.1 c-1.5"));
     CHECK_EQ(commit("b", attempt, 3, 1), -ESTALE); /* its bytes are gone: never again */
-    CHECK(strstr(weir_error_text(), "given up"));
+    CHECK(strstr(weir_error_text(), "was given up, or retired and deleted"));
     CHECK_EQ(commit("z", attempt, 2, 1), -ESTALE);
     OK(commit("a", attempt, 1, 1));
     OK(commit("d", attempt, 4, 1));
