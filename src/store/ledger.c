@@ -13,7 +13,10 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { TRIES_MAX = 10000 }; /* each failed one is somebody else's success */
+enum {
+    TRIES_MAX = 10000, /* each failed one is somebody else's success */
+    DAMAGED_MAX = 16,  /* records from the newest on that are passed over: each costs a listing */
+};
 
 /* The longest "/<save>/<object>" that a prefix must leave room for in a key. */
 enum { NAME_BYTES_MAX = WEIR_KEY_BYTES_MAX - WEIR_SAVE_TEXT_BYTES - 256 };
@@ -112,22 +115,63 @@ int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), 
     return code;
 }
 
+/* Takes record over. */
+static int state_of(struct weir_ledger_state *out, struct weir_log_record *record)
+{
+    struct weir_ledger_state s = {0};
+    int code = record->number ? weir_state_decode(&s, record->state, record->state_size) : 0;
+    if (code) {
+        weir_log_record_free(record);
+        return code;
+    }
+    s.record = *record;
+    *out = s;
+    return 0;
+}
+
 int weir_ledger_read(struct weir_ledger *ledger, struct weir_ledger_state *out)
 {
     struct weir_log_record record;
-    struct weir_ledger_state s = {0};
     int code = weir_log_head(ledger->log, &record);
     if (code)
         return code;
-    if (record.number)
-        code = weir_state_decode(&s, record.state, record.state_size);
-    if (code) {
-        weir_log_record_free(&record);
-        return weir_fail_in(code, "the head of log '%s'", weir_ledger_name(ledger));
+    uint64_t number = record.number;
+    code = state_of(out, &record);
+    if (!code)
+        return 0;
+    weir_fail_in(code, "record %" PRIu64 " of log '%s'", number, weir_ledger_name(ledger));
+    return code == -EBADMSG ? weir_log_advise(ledger->log, number, code) : code;
+}
+
+int weir_ledger_read_at(struct weir_ledger *ledger, uint64_t number, struct weir_ledger_state *out)
+{
+    struct weir_log_record record;
+    int code = weir_log_read(ledger->log, number, &record);
+    if (code == -ENOENT)
+        return weir_fail(ENOENT, "log '%s' has no record %" PRIu64, weir_ledger_name(ledger),
+                         number);
+    if (code)
+        return code;
+    code = state_of(out, &record);
+    return code ? weir_fail_in(code, "record %" PRIu64 " of log '%s'", number,
+                               weir_ledger_name(ledger))
+                : 0;
+}
+
+int weir_ledger_read_newest(struct weir_ledger *ledger, struct weir_ledger_state *out)
+{
+    uint64_t number = UINT64_MAX;
+    for (int tries = 0; tries < DAMAGED_MAX; tries++) {
+        int code = weir_log_last(ledger->log, number, &number);
+        if (code)
+            return code;
+        if (!number)
+            break;
+        code = weir_ledger_read_at(ledger, number, out);
+        if (code != -EBADMSG && code != -EPROTO && code != -ENOENT)
+            return code;
     }
-    s.record = record;
-    *out = s;
-    return 0;
+    return weir_fail(EBADMSG, "log '%s' has no record that can be read", weir_ledger_name(ledger));
 }
 
 const struct weir_ledger_entry *weir_ledger_find(const struct weir_ledger_state *s,

@@ -207,6 +207,20 @@ static int find_head(struct weir_log *log)
     return low == log->head ? 0 : check_behind(log, low);
 }
 
+int weir_log_advise(const struct weir_log *log, uint64_t number, int code)
+{
+    char why[WEIR_TEXT_MAX];
+    snprintf(why, sizeof why, "%s", weir_fail_last());
+    if (number > 1)
+        weir_fail(-code,
+                  "%s: restore it from a copy of the store (weir log show %s --record %" PRIu64
+                  " shows what was there before)",
+                  why, log->name, number - 1);
+    else
+        weir_fail(-code, "%s: restore it from a copy of the store", why);
+    return code;
+}
+
 int weir_log_head(struct weir_log *log, struct weir_log_record *out)
 {
     int code = weir_store_check(log->store);
@@ -216,7 +230,9 @@ int weir_log_head(struct weir_log *log, struct weir_log_record *out)
         return weir_fail_in(code, "cannot find the head of log '%s'", log->name);
     if (log->known) {
         code = weir_log_read(log, log->known, out);
-        return code == -ENOENT ? missing(log, log->known) : code;
+        return code == -ENOENT    ? missing(log, log->known)
+               : code == -EBADMSG ? weir_log_advise(log, log->known, code)
+                                  : code;
     }
     *out = (struct weir_log_record){0};
     return 0;
@@ -338,9 +354,7 @@ bool weir_log_record_number(const char *name, uint64_t *number)
     return true;
 }
 
-/* The largest number that is there, by listing: a missing record would hide what is behind it from
- * the search. */
-static int find_last(struct weir_log *log, uint64_t *last)
+int weir_log_last(struct weir_log *log, uint64_t below, uint64_t *last)
 {
     char dir[WEIR_NAME_BYTES_MAX];
     struct weir_walk *walk;
@@ -352,7 +366,7 @@ static int find_last(struct weir_log *log, uint64_t *last)
     *last = 0;
     while ((code = weir_walk_next(walk, &name)) == 1) {
         uint64_t number;
-        if (weir_log_record_number(name, &number) && number > *last)
+        if (weir_log_record_number(name, &number) && number > *last && number < below)
             *last = number;
     }
     weir_walk_close(walk);
@@ -362,7 +376,7 @@ static int find_last(struct weir_log *log, uint64_t *last)
 int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head)
 {
     uint64_t last = 0;
-    int code = find_last(log, &last);
+    int code = weir_log_last(log, UINT64_MAX, &last);
     if (code || last <= head->number)
         return code;
     int there = exists(log, head->number + 1); /* appended meanwhile */
@@ -395,7 +409,7 @@ int weir_log_verify(struct weir_log *log, uint64_t *records)
     *records = 0;
     int code = weir_store_check(log->store);
     if (!code)
-        code = find_last(log, &last);
+        code = weir_log_last(log, UINT64_MAX, &last);
     while (!code && *records < last) {
         code = verify_next(log, *records + 1, &before);
         *records += !code;

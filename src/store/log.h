@@ -65,6 +65,13 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
  * see to it. Whoever promises or destroys something because of a record calls this first. */
 int weir_log_settle(struct weir_log *log, const struct weir_log_record *record);
 
+/* Says in the text of a failure what to do about a newest record that is damaged; returns code. */
+int weir_log_advise(const struct weir_log *log, uint64_t number, int code);
+
+/* The largest number below that one of which there is a record; 0: none. It lists: a missing record
+ * would hide what is behind it from a search. */
+int weir_log_last(struct weir_log *log, uint64_t below, uint64_t *last);
+
 /* Does anything stand beyond a head that was found by probing, behind a record that is missing?
  * -EBADMSG then. It lists: for gc, which deletes because of what a head does not say. */
 int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head);

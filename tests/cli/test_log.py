@@ -134,6 +134,49 @@ def test_verify_names_what_is_not_as_committed(weir):
     assert "4-1.4~/2.0" in err and "rank-1.bin" in err
 
 
+def test_a_hole_is_not_the_end(weir):
+    make(weir, saves=6)
+    record(weir, 7).unlink()
+    text = "record 7 of log 'ckpt/run' is missing: restore it from a copy"
+    assert text in weir("log", "show", "ckpt/run", rc=1).err
+    assert text in weir("log", "ls", rc=1).err
+    assert not record(weir, 7).exists()
+    assert text in weir("gc", rc=1).err
+
+
+@pytest.mark.parametrize("lost", [[1], [1, 2], [1, 2, 3]])
+def test_a_log_without_its_beginning_is_one(weir, lost):
+    make(weir)
+    for number in lost:
+        record(weir, number).unlink()
+    for args in (["ls"], ["verify"]):
+        assert "record 1 of log 'ckpt/run' is missing" in weir("log", *args, rc=1).err
+    assert "record 1 of log 'ckpt/run' is missing" in weir("gc", rc=1).err
+
+
+def test_names_that_are_no_logs_are_passed_over(weir):
+    make(weir)
+    for name in ("no key~~", ".weir~"):
+        stray = record(weir, 1, log=name[:-1])
+        stray.parent.mkdir()
+        stray.write_bytes(b"x")
+    assert len(weir("log", "ls", "--json").doc) == 1
+    weir("log", "verify")
+    weir("gc")
+
+
+def test_ls_shows_the_damaged_one(weir):
+    make(weir)
+    make(weir, log="b", saves=1, parts=1)
+    damage(record(weir, 7))
+    doc = weir("log", "ls", "--json", rc=1).doc
+    assert [log["name"] for log in doc] == ["b", "ckpt/run"] and "error" not in doc[0]
+    assert doc[1]["error"]["code"] == "EBADMSG" and set(doc[1]) == {"name", "error"}
+    err = weir("log", "ls", rc=1).err
+    assert "restore it from a copy" in err and "weir log show ckpt/run --record 6 shows" in err
+    assert weir("log", "show", "ckpt/run", "--record", "6", "--json").doc["record"] == 6
+
+
 def test_gc_takes_what_is_retired(weir):
     make(weir)
     assert "7 younger" not in weir("gc").out
