@@ -89,6 +89,7 @@ def test_what_is_not_there(weir, args, text):
     (["log", "shwo"], "there is no command 'log shwo': did you mean log show?"),
     (["log", "show"], "log show needs NAME [SAVE [TABLE]]"),
     (["log", "ls", "x"], "'x' is one too many"),
+    (["log", "show", "x", "1", "--record", "2"], "--record is for a log, not for a save of it"),
 ])
 def test_usage(weir, args, text):
     assert text in weir(*args, rc=2).err
