@@ -178,6 +178,40 @@ def test_ls_shows_the_damaged_one(weir):
     assert weir("log", "show", "ckpt/run", "--record", "6", "--json").doc["record"] == 6
 
 
+def test_verify_goes_on_behind_a_bad_name(weir):
+    make(weir)
+    result = weir("log", "verify", "../x", "nope", "ckpt/run", rc=1)
+    assert result.out == "verified ckpt/run: 7 records, 2 live saves of 6 parts with 8 objects\n"
+    assert "'../x'" in result.err and "there is no log 'nope'" in result.err
+    doc = weir("log", "verify", "../x", "nope", "ckpt/run", "--json", rc=1).doc
+    assert [(log["name"], log["ok"]) for log in doc] == [
+        ("../x", False), ("nope", False), ("ckpt/run", True)]
+
+
+@pytest.mark.parametrize("number, how", [(3, "damage"), (3, "unlink"), (6, "unlink"),
+                                         (7, "damage")])
+def test_verify_looks_at_the_saves_of_a_broken_log(weir, number, how):
+    make(weir)
+    weir("rm", "ckpt/run/5-1.5/rank-1.bin")
+    weir("rm", "ckpt/run/5-1.5/rank-2.bin")
+    damage(record(weir, number)) if how == "damage" else record(weir, number).unlink()
+    result = weir("log", "verify", rc=1)
+    assert result.err.count(f"record {number} of log 'ckpt/run'") == 1
+    for name in ("rank-1.bin", "rank-2.bin"):
+        assert f"'ckpt/run/5-1.5' is committed, but '{name}' is not there" in result.err
+    assert result.out.startswith("damaged ckpt/run: ")
+
+
+def test_verify_names_every_bad_reference(weir):
+    make(weir)
+    for name in ("5-1.5/rank-0.bin", "5-1.5/manifest", "5-1.5/rank-2.bin", "4-1.4/rank-1.bin"):
+        weir("rm", "ckpt/run/" + name)
+    result = weir("log", "verify", rc=1)
+    assert result.err.count("is committed, but '") == 4
+    assert result.out == "damaged ckpt/run: 7 records, 0 live saves of 3 parts with 4 objects\n"
+    assert len(weir("log", "verify", "--json", rc=1).doc[0]["errors"]) == 4
+
+
 def test_gc_takes_what_is_retired(weir):
     make(weir)
     assert "7 younger" not in weir("gc").out
