@@ -4,6 +4,7 @@
 #include "stores.h"
 
 #include "store/log.h"
+#include "util/sys.h"
 
 enum { MANY = 100000, RACERS = 4, RACE_RECORDS = 60 };
 
@@ -462,6 +463,53 @@ static void settling(void)
     weir_store_close(hurt.store);
 }
 
+/* ---- overtaken while looking ---- */
+
+static struct weir_log *appender;
+static unsigned stats_until; /* the appender comes after that many calls of stat */
+
+static int overtaken_stat(int dirfd, const char *path, struct weir_sys_stat *st)
+{
+    int code = weir_sys_real.stat(dirfd, path, st);
+    if (appender && stats_until-- == 0) {
+        struct weir_log *log = appender;
+        appender = NULL;
+        for (unsigned i = 0; i < 3; i++)
+            append_text(log, "more");
+    }
+    return code;
+}
+
+/* Records that were appended between two probes leave no hole, whichever probes. */
+static void appended_meanwhile_is_no_hole(void)
+{
+    struct weir_sys table = weir_sys_real;
+    bool came = true;
+    table.stat = overtaken_stat;
+    for (unsigned at = 0; came; at++) {
+        struct weir_log_record head;
+        struct weir_log *fresh, *other;
+        fresh_log();
+        OK(weir_log_open(&other, hurt.store, "run"));
+        OK(weir_log_open(&fresh, hurt.store, "run"));
+        appender = other;
+        stats_until = at;
+        weir_sys = &table;
+        OK(weir_log_head(fresh, &head));
+        weir_sys = &weir_sys_real;
+        came = !appender;
+        appender = NULL;
+        CHECK(head.number >= 6 && head.number <= (came ? 9 : 6));
+        weir_log_record_free(&head);
+        check_head(fresh, came ? 9 : 6, came ? "more" : "state 6");
+        CHECK(came || at >= 6); /* it did look more often than that */
+        weir_log_close(other);
+        weir_log_close(fresh);
+        weir_log_close(hurt.log);
+        weir_store_close(hurt.store);
+    }
+}
+
 /* ---- limits ---- */
 
 static void names_at_their_limits(void)
@@ -528,6 +576,7 @@ int main(void)
     RUN(swapped_records_are_located);
     RUN(newer_versions_are_told_apart);
     RUN(settling);
+    RUN(appended_meanwhile_is_no_hole);
     RUN(names_at_their_limits);
     RUN(states_at_their_limits);
     return TEST_RESULT;
