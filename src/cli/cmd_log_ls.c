@@ -35,14 +35,23 @@ static json_t *to_json(const char *name, const struct weir_ledger_state *state, 
 {
     char when[FORMAT_TIME_BYTES];
     const struct weir_ledger_entry *newest = weir_ledger_find(state, NULL);
-    json_t *object = json_pack("{s:o, s:I, s:I, s:I, s:I, s:s}", "name", cli_text_json(name),
-                               "records", (json_int_t)state->record.number, "attempt",
-                               (json_int_t)state->attempt, "live", (json_int_t)live, "retired",
-                               (json_int_t)(state->count - live), "time",
-                               format_time_json(when, state->record.time_ns));
+    json_t *object =
+        json_pack("{s:o, s:I, s:I, s:I, s:I, s:s}", "name", cli_text_json(name), "records",
+                  (json_int_t)state->record.number, "attempt", (json_int_t)state->attempt, "live",
+                  (json_int_t)live, "retired", (json_int_t)(state->count - live), "time",
+                  format_time_json(when, state->record.time_ns));
     if (newest)
         json_object_set_new(object, "newest", cli_text_json(newest->save.name));
     return object;
+}
+
+static void show_failure(struct cli *cli, const char *name, int code)
+{
+    cli_error(cli, weir_error_text());
+    if (cli->json)
+        json_array_append_new(cli->doc,
+                              json_pack("{s:o, s:o}", "name", cli_text_json(name), "error",
+                                        cli_error_json(code, weir_error_text())));
 }
 
 static int show(struct cli *cli, const char *name)
@@ -55,6 +64,8 @@ static int show(struct cli *cli, const char *name)
     if (code)
         return code;
     code = weir_ledger_read(ledger, &state);
+    if (!code && !state.record.number) /* but it was found: by what is behind a hole */
+        code = weir_log_check_head(weir_ledger_log(ledger), &state.record);
     weir_ledger_close(ledger);
     if (code)
         return code;
@@ -83,8 +94,9 @@ static int run(struct cli *cli)
     if (names.count)
         qsort(names.name, names.count, sizeof *names.name, by_name);
     for (size_t i = 0; !code && i < names.count; i++) {
-        if (show(cli, names.name[i])) { /* a damaged log does not hide the others */
-            cli_error(cli, weir_error_text());
+        int bad = show(cli, names.name[i]);
+        if (bad) { /* a damaged log does not hide the others */
+            show_failure(cli, names.name[i], bad);
             shown = CLI_FAILED;
         }
     }
@@ -106,6 +118,8 @@ const struct command cmd_log_ls = {
         "live, when it changed last, and the newest save.",
     .example = "weir log ls\n"
                "weir log ls --json | jq -r '.[].name'",
-    .json = "an array: for each log name, records, attempt, live, retired, time, newest",
+    .json =
+        "an array: for each log name, records, attempt, live, retired, time, newest; of a damaged "
+        "one name and error",
     .run = run,
 };

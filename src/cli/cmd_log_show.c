@@ -16,7 +16,7 @@ static struct {
 
 static const struct weir_opt options[] = {
     {"record", 0, WEIR_OPT_NUMBER, offsetof(typeof(opts), record), "0", "N",
-     "as it was at record N, instead of the newest", 0, INT64_MAX},
+     "the log as it was at record N, instead of the newest", 0, INT64_MAX},
     {0},
 };
 
@@ -43,12 +43,11 @@ static json_t *entry_json(const struct weir_ledger_entry *entry)
 {
     char when[FORMAT_TIME_BYTES], digest[DIGEST_DIGITS + 1];
     weir_hex(digest, entry->root, WEIR_SHA256_BYTES);
-    json_t *object =
-        json_pack("{s:o, s:I, s:I, s:i, s:s, s:s, s:b}", "name", cli_text_json(entry->save.name),
-                  "attempt", (json_int_t)entry->save.attempt, "save",
-                  (json_int_t)entry->save.number, "parts", (int)entry->save.parts, "time",
-                  format_time_json(when, entry->time_ns), "sha256", digest, "live",
-                  !entry->retired_ns);
+    json_t *object = json_pack(
+        "{s:o, s:I, s:I, s:i, s:s, s:s, s:b}", "name", cli_text_json(entry->save.name), "attempt",
+        (json_int_t)entry->save.attempt, "save", (json_int_t)entry->save.number, "parts",
+        (int)entry->save.parts, "time", format_time_json(when, entry->time_ns), "sha256", digest,
+        "live", !entry->retired_ns);
     if (entry->retired_ns)
         json_object_set_new(object, "retired",
                             json_string(format_time_json(when, entry->retired_ns)));
@@ -66,30 +65,12 @@ static void print_entry(const struct weir_ledger_entry *entry)
            digest);
 }
 
-static int read_state(struct weir_ledger *ledger, struct weir_ledger_state *state)
-{
-    struct weir_log_record record;
-    if (!opts.record)
-        return weir_ledger_read(ledger, state);
-    int code = weir_log_read(weir_ledger_log(ledger), opts.record, &record);
-    if (code == -ENOENT)
-        return weir_fail(ENOENT, "log '%s' has no record %" PRIu64, weir_ledger_name(ledger),
-                         opts.record);
-    if (code)
-        return code;
-    code = weir_state_decode(state, record.state, record.state_size);
-    if (code)
-        weir_log_record_free(&record);
-    else
-        state->record = record;
-    return code;
-}
-
 static int show_log(struct cli *cli, struct weir_ledger *ledger)
 {
     struct weir_ledger_state state;
     char when[FORMAT_TIME_BYTES], digest[DIGEST_DIGITS + 1];
-    int code = read_state(ledger, &state);
+    int code = opts.record ? weir_ledger_read_at(ledger, opts.record, &state)
+                           : weir_ledger_read(ledger, &state);
     if (code)
         return code;
     if (!state.record.number)
@@ -100,12 +81,11 @@ static int show_log(struct cli *cli, struct weir_ledger *ledger)
         json_t *saves = json_array();
         for (size_t i = 0; i < state.count; i++)
             json_array_append_new(saves, entry_json(&state.entries[i]));
-        cli->doc = json_pack("{s:o, s:I, s:s, s:s, s:I, s:I, s:o}", "name",
-                             cli_text_json(weir_ledger_name(ledger)), "record",
-                             (json_int_t)state.record.number, "sha256", digest, "time",
-                             format_time_json(when, state.record.time_ns), "attempt",
-                             (json_int_t)state.attempt, "floor", (json_int_t)state.floor, "saves",
-                             saves);
+        cli->doc = json_pack(
+            "{s:o, s:I, s:s, s:s, s:I, s:I, s:o}", "name", cli_text_json(weir_ledger_name(ledger)),
+            "record", (json_int_t)state.record.number, "sha256", digest, "time",
+            format_time_json(when, state.record.time_ns), "attempt", (json_int_t)state.attempt,
+            "floor", (json_int_t)state.floor, "saves", saves);
     } else {
         format_field("log", "%s", weir_ledger_name(ledger));
         format_field("record", "%" PRIu64 " (%s)", state.record.number,
@@ -113,8 +93,8 @@ static int show_log(struct cli *cli, struct weir_ledger *ledger)
         format_field("sha256", "%s", digest);
         format_field("attempt", "%" PRIu64, state.attempt);
         if (state.count)
-            printf("\n%-12s  %-9s  %6s  %-19s  %-7s  %s\n", "save", "attempt", "parts",
-                   "committed", "state", "sha256");
+            printf("\n%-12s  %-9s  %6s  %-19s  %-7s  %s\n", "save", "attempt", "parts", "committed",
+                   "state", "sha256");
         for (size_t i = 0; i < state.count; i++)
             print_entry(&state.entries[i]);
     }
@@ -239,6 +219,8 @@ static int run(struct cli *cli)
 {
     struct weir_ledger *ledger;
     struct weir_view *view;
+    if (opts.record && cli->operand_count > 1)
+        return cli_usage(cli, "--record is for a log, not for a save of it");
     int code = cli_store_open(cli, CLI_READ, 0, NULL);
     if (!code)
         code = weir_ledger_open(&ledger, cli->store, cli->operands[0]);

@@ -10,9 +10,19 @@
 
 struct tally {
     struct cli *cli;
+    json_t *errors;
     uint64_t records, saves, parts, refs;
     bool failed;
 };
+
+/* What is damaged is named; the rest is looked at all the same. */
+static void note_failure(struct tally *sum, int code)
+{
+    cli_error(sum->cli, weir_error_text());
+    if (sum->cli->json)
+        json_array_append_new(sum->errors, cli_error_json(code, weir_error_text()));
+    sum->failed = true;
+}
 
 static int verify_ref(struct weir_view *view, const struct weir_ref *ref)
 {
@@ -31,82 +41,109 @@ static int verify_ref(struct weir_view *view, const struct weir_ref *ref)
     return code;
 }
 
-static int verify_save(struct weir_ledger *ledger, const struct weir_save *save, struct tally *sum)
+/* 0: what was bad is noted; -ESTALE: the save was retired since, which is no damage. */
+static int verify_part(struct weir_view *view, uint32_t number, struct tally *sum)
+{
+    struct weir_part part;
+    bool good = true;
+    int code = weir_view_part(view, number, &part);
+    if (code) {
+        note_failure(sum, code);
+        return 0;
+    }
+    const uint8_t *at = part.refs_at;
+    for (uint32_t i = 0; i < part.refs; i++) {
+        struct weir_ref ref;
+        weir_part_ref(&ref, &at);
+        code = verify_ref(view, &ref);
+        if (code == -ESTALE)
+            return code;
+        if (code)
+            note_failure(sum, code);
+        good &= !code;
+        sum->refs += !code;
+    }
+    sum->parts += good;
+    return 0;
+}
+
+/* given: the log itself is damaged, and the entry all there is. */
+static void verify_save(struct weir_ledger *ledger, const struct weir_ledger_entry *entry,
+                        bool given, struct tally *sum)
 {
     struct weir_view *view;
-    struct weir_part part;
-    int code = weir_view_open_save(&view, ledger, save);
-    if (code)
-        return code == -ESTALE ? 0 : code; /* retired since: not damage */
-    for (uint32_t i = 0; !code && i < save->parts; i++) {
-        code = weir_view_part(view, i, &part);
-        const uint8_t *at = part.refs_at;
-        for (uint32_t k = 0; !code && k < part.refs; k++) {
-            struct weir_ref ref;
-            weir_part_ref(&ref, &at);
-            code = verify_ref(view, &ref);
-            sum->refs += !code;
-        }
-        sum->parts += !code;
+    uint64_t parts = sum->parts;
+    int code = given ? weir_view_open_entry(&view, ledger, entry)
+                     : weir_view_open_save(&view, ledger, &entry->save);
+    if (code) {
+        if (code != -ESTALE)
+            note_failure(sum, code);
+        return;
     }
-    sum->saves += !code;
+    for (uint32_t i = 0; !code && i < entry->save.parts; i++)
+        code = verify_part(view, i, sum);
+    sum->saves += sum->parts - parts == entry->save.parts;
     weir_view_close(view);
-    return code;
 }
 
-/* Each save that is damaged is named; the others are looked at all the same. */
-static void note_failure(struct tally *sum, json_t *errors, int code)
-{
-    cli_error(sum->cli, weir_error_text());
-    if (sum->cli->json)
-        json_array_append_new(errors, cli_error_json(code, weir_error_text()));
-    sum->failed = true;
-}
-
-static int verify_saves(struct weir_ledger *ledger, struct tally *sum, json_t *errors)
+/* A log whose head cannot be found or read has the saves of the newest record that can be. */
+static void verify_saves(struct weir_ledger *ledger, struct tally *sum)
 {
     struct weir_ledger_state state;
     int code = weir_ledger_read(ledger, &state);
-    if (code)
-        return code;
-    for (size_t i = 0; i < state.count; i++) {
-        if (state.entries[i].retired_ns)
-            continue;
-        code = verify_save(ledger, &state.entries[i].save, sum);
-        if (code)
-            note_failure(sum, errors, code);
-    }
+    bool given = code != 0;
+    if (given && !sum->failed) /* else it was said what is wrong */
+        note_failure(sum, code);
+    if (given && weir_ledger_read_newest(ledger, &state))
+        return; /* there is nothing to be looked at */
+    if (given)
+        cli_note(sum->cli, "%s: checking the saves that record %" PRIu64 " names",
+                 weir_ledger_name(ledger), state.record.number);
+    for (size_t i = 0; i < state.count; i++)
+        if (!state.entries[i].retired_ns)
+            verify_save(ledger, &state.entries[i], given, sum);
     weir_state_free(&state);
-    return 0;
+}
+
+/* False if there is no such log. */
+static bool verify_chain(const char *name, struct tally *sum)
+{
+    struct weir_ledger *ledger;
+    int code = weir_ledger_open(&ledger, sum->cli->store, name);
+    if (code) {
+        note_failure(sum, code);
+        return false;
+    }
+    code = weir_log_verify(weir_ledger_log(ledger), &sum->records);
+    bool none = !code && !sum->records;
+    if (none)
+        code = weir_fail(ENOENT, "there is no log '%s' (weir log ls lists them)", name);
+    if (code)
+        note_failure(sum, code);
+    if (!none)
+        verify_saves(ledger, sum);
+    weir_ledger_close(ledger);
+    return !none;
 }
 
 static int verify_log(void *arg, const char *name)
 {
     struct tally *all = arg, sum = {.cli = all->cli};
-    struct weir_ledger *ledger;
-    json_t *errors = sum.cli->json ? json_array() : NULL;
-    int code = weir_ledger_open(&ledger, sum.cli->store, name);
-    if (code)
-        return code;
-    code = weir_log_verify(weir_ledger_log(ledger), &sum.records);
-    if (!code && !sum.records)
-        code = weir_fail(ENOENT, "there is no log '%s'", name);
-    if (!code)
-        code = verify_saves(ledger, &sum, errors);
-    if (code)
-        note_failure(&sum, errors, code);
-    weir_ledger_close(ledger);
+    sum.errors = sum.cli->json ? json_array() : NULL;
+    bool there = verify_chain(name, &sum);
     if (sum.cli->json)
-        json_array_append_new(
-            sum.cli->doc,
-            json_pack("{s:o, s:I, s:I, s:I, s:I, s:b, s:o}", "name", cli_text_json(name), "records",
-                      (json_int_t)sum.records, "saves", (json_int_t)sum.saves, "parts",
-                      (json_int_t)sum.parts, "refs", (json_int_t)sum.refs, "ok", !sum.failed,
-                      "errors", errors));
-    cli_say(sum.cli,
-            "%s %s: %" PRIu64 " records, %" PRIu64 " live saves of %" PRIu64 " parts with %" PRIu64
-            " objects",
-            sum.failed ? "damaged" : "verified", name, sum.records, sum.saves, sum.parts, sum.refs);
+        json_array_append_new(sum.cli->doc,
+                              json_pack("{s:o, s:I, s:I, s:I, s:I, s:b, s:o}", "name",
+                                        cli_text_json(name), "records", (json_int_t)sum.records,
+                                        "saves", (json_int_t)sum.saves, "parts",
+                                        (json_int_t)sum.parts, "refs", (json_int_t)sum.refs, "ok",
+                                        !sum.failed, "errors", sum.errors));
+    if (there)
+        cli_say(sum.cli,
+                "%s %s: %" PRIu64 " records, %" PRIu64 " live saves of %" PRIu64
+                " parts with %" PRIu64 " objects",
+                sum.failed ? "damaged" : "verified", name, sum.records, sum.saves, sum.parts,
+                sum.refs);
     all->failed |= sum.failed;
     return 0;
 }
@@ -136,7 +173,8 @@ const struct command cmd_log_verify = {
         "Walks each log (all, or those named) from its first record: every record must name the "
         "SHA-256 of the one before it. Then every live save: its parts, the seals of its objects, "
         "and the bytes of its tables must have the SHA-256 that the log names. What is damaged is "
-        "named on standard error, the rest is checked all the same, and the exit code is 1.\n\n"
+        "named on standard error, the rest is checked all the same, and the exit code is 1. If the "
+        "newest record cannot be read, the saves are those of the newest that can be.\n\n"
         "The bytes of objects are checked by weir verify.",
     .example = "weir log verify\n"
                "weir log verify ckpt/run",

@@ -13,7 +13,10 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { TRIES_MAX = 10000 }; /* each failed one is somebody else's success */
+enum {
+    TRIES_MAX = 10000, /* each failed one is somebody else's success */
+    DAMAGED_MAX = 16,  /* records from the newest on that are passed over: each costs a listing */
+};
 
 /* The longest "/<save>/<object>" that a prefix must leave room for in a key. */
 enum { NAME_BYTES_MAX = WEIR_KEY_BYTES_MAX - WEIR_SAVE_TEXT_BYTES - 256 };
@@ -72,9 +75,26 @@ void weir_ledger_prefix(const struct weir_ledger *ledger, const struct weir_save
     assert(size <= WEIR_KEY_BYTES_MAX);
 }
 
+/* The ledger to which that file below WEIR_DIR_LOG belongs, if it is a record of one. Any of them:
+ * a log of which the first is missing is a damaged one. */
+static bool ledger_of(char out[WEIR_NAME_BYTES_MAX], const char *name)
+{
+    char dir[WEIR_NAME_BYTES_MAX];
+    uint64_t number;
+    const char *slash = strrchr(name, '/');
+    if (!slash || !weir_log_record_number(slash + 1, &number))
+        return false;
+    size_t size = (size_t)(slash - name);
+    if (size >= sizeof dir)
+        return false;
+    memcpy(dir, name, size);
+    dir[size] = 0;
+    return weir_key_of_name(out, dir) && strlen(out) <= NAME_BYTES_MAX;
+}
+
 int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), void *arg)
 {
-    static const char first[] = "~/00000000000000000001";
+    char last[WEIR_NAME_BYTES_MAX] = "", ledger[WEIR_NAME_BYTES_MAX];
     struct weir_walk *walk;
     const char *name;
     int code = weir_store_check(store);
@@ -83,11 +103,10 @@ int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), 
     if (code)
         return code;
     while ((code = weir_walk_next(walk, &name)) == 1) {
-        char ledger[WEIR_NAME_BYTES_MAX];
-        size_t size = strlen(name), tail = sizeof first - 1;
-        if (size <= tail || size - tail >= sizeof ledger || strcmp(name + size - tail, first))
+        /* The records of one come together. */
+        if (!ledger_of(ledger, name) || !strcmp(ledger, last))
             continue;
-        snprintf(ledger, sizeof ledger, "%.*s", (int)(size - tail), name);
+        strcpy(last, ledger);
         code = fn(arg, ledger);
         if (code)
             break;
@@ -96,22 +115,63 @@ int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), 
     return code;
 }
 
+/* Takes record over. */
+static int state_of(struct weir_ledger_state *out, struct weir_log_record *record)
+{
+    struct weir_ledger_state s = {0};
+    int code = record->number ? weir_state_decode(&s, record->state, record->state_size) : 0;
+    if (code) {
+        weir_log_record_free(record);
+        return code;
+    }
+    s.record = *record;
+    *out = s;
+    return 0;
+}
+
 int weir_ledger_read(struct weir_ledger *ledger, struct weir_ledger_state *out)
 {
     struct weir_log_record record;
-    struct weir_ledger_state s = {0};
     int code = weir_log_head(ledger->log, &record);
     if (code)
         return code;
-    if (record.number)
-        code = weir_state_decode(&s, record.state, record.state_size);
-    if (code) {
-        weir_log_record_free(&record);
-        return weir_fail_in(code, "the head of log '%s'", weir_ledger_name(ledger));
+    uint64_t number = record.number;
+    code = state_of(out, &record);
+    if (!code)
+        return 0;
+    weir_fail_in(code, "record %" PRIu64 " of log '%s'", number, weir_ledger_name(ledger));
+    return code == -EBADMSG ? weir_log_advise(ledger->log, number, code) : code;
+}
+
+int weir_ledger_read_at(struct weir_ledger *ledger, uint64_t number, struct weir_ledger_state *out)
+{
+    struct weir_log_record record;
+    int code = weir_log_read(ledger->log, number, &record);
+    if (code == -ENOENT)
+        return weir_fail(ENOENT, "log '%s' has no record %" PRIu64, weir_ledger_name(ledger),
+                         number);
+    if (code)
+        return code;
+    code = state_of(out, &record);
+    return code ? weir_fail_in(code, "record %" PRIu64 " of log '%s'", number,
+                               weir_ledger_name(ledger))
+                : 0;
+}
+
+int weir_ledger_read_newest(struct weir_ledger *ledger, struct weir_ledger_state *out)
+{
+    uint64_t number = UINT64_MAX;
+    for (int tries = 0; tries < DAMAGED_MAX; tries++) {
+        int code = weir_log_last(ledger->log, number, &number);
+        if (code)
+            return code;
+        if (!number)
+            break;
+        code = weir_ledger_read_at(ledger, number, out);
+        if (code != -EBADMSG && code != -EPROTO && code != -ENOENT)
+            return code;
     }
-    s.record = record;
-    *out = s;
-    return 0;
+    return weir_fail(EBADMSG, "log '%s' has no record that can be read", weir_ledger_name(ledger));
 }
 
 const struct weir_ledger_entry *weir_ledger_find(const struct weir_ledger_state *s,
@@ -181,6 +241,10 @@ static int fenced(struct weir_ledger *ledger, const struct weir_ledger_state *s,
 {
     if (s->attempt == attempt)
         return 0;
+    if (attempt > s->attempt)
+        return weir_fail(ESTALE,
+                         "there is no attempt %" PRIu64 " of '%s': the newest is attempt %" PRIu64,
+                         attempt, weir_ledger_name(ledger), s->attempt);
     return weir_fail(ESTALE,
                      "attempt %" PRIu64 " of '%s' is over: attempt %" PRIu64 " has taken its place",
                      attempt, weir_ledger_name(ledger), s->attempt);
@@ -222,10 +286,9 @@ static int do_join(struct weir_ledger *ledger, struct weir_ledger_state *s, void
         return 0;
     }
     if (is_past(s, join->token))
-        return weir_fail(ESTALE,
-                         "this incarnation of '%s' is over: attempt %" PRIu64
-                         " has taken its place",
-                         weir_ledger_name(ledger), s->attempt);
+        return weir_fail(
+            ESTALE, "this incarnation of '%s' is over: attempt %" PRIu64 " has taken its place",
+            weir_ledger_name(ledger), s->attempt);
     int code = s->attempt ? remember_token(s) : 0;
     if (code)
         return code;
@@ -258,8 +321,8 @@ static int do_commit(struct weir_ledger *ledger, struct weir_ledger_state *s, vo
     int code = fenced(ledger, s, entry->save.attempt);
     if (!code && entry->save.number <= s->floor)
         code = weir_fail(ESTALE,
-                         "save %" PRIu64 " of attempt %" PRIu64 " of '%s' took longer than the "
-                         "store's grace and was given up",
+                         "save %" PRIu64 " of attempt %" PRIu64 " of '%s' was given up, or retired "
+                         "and deleted: it can be committed no more",
                          entry->save.number, s->attempt, weir_ledger_name(ledger));
     if (!code && s->count == WEIR_ENTRIES_MAX)
         code = weir_fail(E2BIG, "'%s' has %d entries, the limit: retire some, and run gc",
@@ -284,8 +347,7 @@ static int do_commit(struct weir_ledger *ledger, struct weir_ledger_state *s, vo
 int weir_ledger_commit(struct weir_ledger *ledger, const struct weir_save *save,
                        const uint8_t root[WEIR_SHA256_BYTES])
 {
-    struct weir_ledger_entry entry = {.save = *save,
-                                      .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
+    struct weir_ledger_entry entry = {.save = *save, .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
     memcpy(entry.root, root, WEIR_SHA256_BYTES);
     return change(ledger, do_commit, &entry);
 }

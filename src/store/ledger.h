@@ -34,10 +34,16 @@ const char *weir_ledger_name(const struct weir_ledger *ledger);
 void weir_ledger_prefix(const struct weir_ledger *ledger, const struct weir_save *save,
                         char out[WEIR_KEY_BYTES_MAX + 1]);
 
-/* Calls fn with the name of every log of the store, in no order, until it returns non-zero. */
+/* Calls fn with the name of every log of the store, in no order, until it returns non-zero. Files
+ * that cannot be a log's record are passed over. */
 int weir_ledger_each(weir_store *store, int (*fn)(void *arg, const char *name), void *arg);
 
 int weir_ledger_read(struct weir_ledger *ledger, struct weir_ledger_state *out);
+/* As it was at that record; -ENOENT if there is none. */
+int weir_ledger_read_at(struct weir_ledger *ledger, uint64_t number, struct weir_ledger_state *out);
+/* Of a damaged log: the newest record that can be read, by listing. It may not be the head: for
+ * whoever looks what is left, never for whoever appends or deletes. */
+int weir_ledger_read_newest(struct weir_ledger *ledger, struct weir_ledger_state *out);
 /* The newest live entry of that name, or NULL; name NULL: the newest of all. */
 const struct weir_ledger_entry *weir_ledger_find(const struct weir_ledger_state *state,
                                                  const char *name);

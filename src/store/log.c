@@ -17,7 +17,8 @@ static const char magic[8] = {'W', 'E', 'I', 'R', 'L', 'O', 'G', 'R'};
 
 struct weir_log {
     weir_store *store;
-    uint64_t known;   /* a number that is there: where the search begins */
+    uint64_t known; /* a number that is there: where the search begins */
+    uint64_t head;  /* what the last search found, with nothing behind it; UINT64_MAX: no search */
     uint64_t durable; /* a number that survives a power loss, and with it all before */
     char name[WEIR_KEY_BYTES_MAX + 1];
 };
@@ -33,6 +34,7 @@ int weir_log_open(struct weir_log **out, weir_store *store, const char *name)
     if (!log)
         return weir_fail_memory();
     log->store = store;
+    log->head = UINT64_MAX;
     strcpy(log->name, name);
     *out = log;
     return 0;
@@ -58,6 +60,14 @@ static void record_name(char out[WEIR_NAME_BYTES_MAX], const struct weir_log *lo
 static int damaged(const char *why)
 {
     return weir_fail(EBADMSG, "the record is damaged: %s", why);
+}
+
+static int missing(const struct weir_log *log, uint64_t number)
+{
+    return weir_fail(EBADMSG,
+                     "record %" PRIu64 " of log '%s' is missing: restore it from a copy of the "
+                     "store (weir log verify checks the whole chain)",
+                     number, log->name);
 }
 
 int weir_log_record_decode(struct weir_log_record *out, const uint8_t *bytes, size_t size)
@@ -156,6 +166,22 @@ static int exists(struct weir_log *log, uint64_t number)
     return code == -ENOENT ? 0 : code ? code : 1;
 }
 
+/* A search takes the first number that is absent for the end. One that was lost looks the same, but
+ * the record behind it is there. */
+static int check_behind(struct weir_log *log, uint64_t head)
+{
+    int there = exists(log, head + 2);
+    if (there == 1) {
+        there = exists(log, head + 1); /* both may have been appended since the search */
+        if (there >= 0)
+            return there ? 0 : missing(log, head + 1);
+    }
+    if (there < 0)
+        return there;
+    log->head = head;
+    return 0;
+}
+
 /* Gallops: known + 1, + 2, + 4 … until one is absent, then halves the gap. Records are appended in
  * order and never removed, so what is there is a prefix of the numbers. */
 static int find_head(struct weir_log *log)
@@ -178,7 +204,21 @@ static int find_head(struct weir_log *log)
     if (there < 0)
         return there;
     log->known = low;
-    return 0;
+    return low == log->head ? 0 : check_behind(log, low);
+}
+
+int weir_log_advise(const struct weir_log *log, uint64_t number, int code)
+{
+    char why[WEIR_TEXT_MAX];
+    snprintf(why, sizeof why, "%s", weir_fail_last());
+    if (number > 1)
+        weir_fail(-code,
+                  "%s: restore it from a copy of the store (weir log show %s --record %" PRIu64
+                  " shows what was there before)",
+                  why, log->name, number - 1);
+    else
+        weir_fail(-code, "%s: restore it from a copy of the store", why);
+    return code;
 }
 
 int weir_log_head(struct weir_log *log, struct weir_log_record *out)
@@ -188,8 +228,12 @@ int weir_log_head(struct weir_log *log, struct weir_log_record *out)
         code = find_head(log);
     if (code)
         return weir_fail_in(code, "cannot find the head of log '%s'", log->name);
-    if (log->known)
-        return weir_log_read(log, log->known, out);
+    if (log->known) {
+        code = weir_log_read(log, log->known, out);
+        return code == -ENOENT    ? missing(log, log->known)
+               : code == -EBADMSG ? weir_log_advise(log, log->known, code)
+                                  : code;
+    }
     *out = (struct weir_log_record){0};
     return 0;
 }
@@ -202,15 +246,30 @@ int weir_log_moved(struct weir_log *log)
 
 /* ---- appending ---- */
 
-/* Whose record stands at number? A lost answer may have been a yes. */
-static int whose(struct weir_log *log, uint64_t number, const uint8_t *nonce, const char *why)
+/* The number is taken, but not by a record that can be read. sure: nor by ours, then. */
+static int unreadable(struct weir_log *log, uint64_t number, int code, bool sure, const char *why)
 {
-    struct weir_log_record there;
-    if (weir_log_read(log, number, &there)) {
+    if (!sure) {
         weir_fail(EIO, "the outcome of appending record %" PRIu64 " to log '%s' is unknown: %s",
                   number, log->name, why);
         return -WEIR_EUNKNOWN;
     }
+    if (code != -ENOENT && code != -ELOOP)
+        return weir_fail_in(code, "cannot append to log '%s'", log->name);
+    return weir_fail(EBADMSG,
+                     "cannot append record %" PRIu64 " to log '%s': something else has its name, "
+                     "a directory or a link; remove it",
+                     number, log->name);
+}
+
+/* Whose record stands at number? A lost answer may have been a yes, unless sure. */
+static int whose(struct weir_log *log, uint64_t number, const uint8_t *nonce, bool sure,
+                 const char *why)
+{
+    struct weir_log_record there;
+    int read = weir_log_read(log, number, &there);
+    if (read)
+        return unreadable(log, number, read, sure, why);
     /* Ours, but whoever said so only saw it: it must also stay. */
     bool ours = !memcmp(there.nonce, nonce, WEIR_NONCE_BYTES);
     int code = ours ? weir_log_settle(log, &there)
@@ -248,7 +307,7 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
     code = weir_record_put(log->store, name, bytes, bytes_size, 0, &doubt);
     free(bytes);
     if (!code) {
-        log->known = log->durable = parent->number + 1;
+        log->known = log->head = log->durable = parent->number + 1;
         return 0;
     }
     if (doubt == WEIR_DOUBT_SYNC) {
@@ -258,7 +317,7 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
     if (doubt == WEIR_SURE && code != -EEXIST)
         return weir_fail_in(code, "cannot append to log '%s'", log->name);
     snprintf(why, sizeof why, "%s", weir_fail_last());
-    return whose(log, parent->number + 1, nonce, why);
+    return whose(log, parent->number + 1, nonce, doubt == WEIR_SURE, why);
 }
 
 int weir_log_settle(struct weir_log *log, const struct weir_log_record *record)
@@ -280,9 +339,21 @@ int weir_log_settle(struct weir_log *log, const struct weir_log_record *record)
 
 /* ---- the chain ---- */
 
-/* The largest number that is there, by listing: a missing record would hide what is behind it from
- * the search. */
-static int find_last(struct weir_log *log, uint64_t *last)
+bool weir_log_record_number(const char *name, uint64_t *number)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < WEIR_LOG_DIGITS; i++) {
+        if (name[i] < '0' || name[i] > '9' || __builtin_mul_overflow(sum, 10, &sum) ||
+            __builtin_add_overflow(sum, (uint64_t)(name[i] - '0'), &sum))
+            return false;
+    }
+    if (name[WEIR_LOG_DIGITS] || !sum)
+        return false;
+    *number = sum;
+    return true;
+}
+
+int weir_log_last(struct weir_log *log, uint64_t below, uint64_t *last)
 {
     char dir[WEIR_NAME_BYTES_MAX];
     struct weir_walk *walk;
@@ -293,9 +364,8 @@ static int find_last(struct weir_log *log, uint64_t *last)
         return code;
     *last = 0;
     while ((code = weir_walk_next(walk, &name)) == 1) {
-        char *end;
-        uint64_t number = strtoull(name, &end, 10);
-        if (!*end && number > *last)
+        uint64_t number;
+        if (weir_log_record_number(name, &number) && number > *last && number < below)
             *last = number;
     }
     weir_walk_close(walk);
@@ -305,14 +375,11 @@ static int find_last(struct weir_log *log, uint64_t *last)
 int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head)
 {
     uint64_t last = 0;
-    int code = find_last(log, &last);
+    int code = weir_log_last(log, UINT64_MAX, &last);
     if (code || last <= head->number)
         return code;
     int there = exists(log, head->number + 1); /* appended meanwhile */
-    return there < 0 ? there
-           : there   ? 0
-                     : weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' is missing",
-                                 head->number + 1, log->name);
+    return there < 0 ? there : there ? 0 : missing(log, head->number + 1);
 }
 
 /* Does the record at number follow *before, which it then replaces? */
@@ -321,7 +388,7 @@ static int verify_next(struct weir_log *log, uint64_t number, struct weir_log_re
     struct weir_log_record record;
     int code = weir_log_read(log, number, &record);
     if (code == -ENOENT)
-        return weir_fail(EBADMSG, "record %" PRIu64 " of log '%s' is missing", number, log->name);
+        return missing(log, number);
     if (code)
         return code;
     if (memcmp(record.parent, before->digest, WEIR_SHA256_BYTES))
@@ -341,7 +408,7 @@ int weir_log_verify(struct weir_log *log, uint64_t *records)
     *records = 0;
     int code = weir_store_check(log->store);
     if (!code)
-        code = find_last(log, &last);
+        code = weir_log_last(log, UINT64_MAX, &last);
     while (!code && *records < last) {
         code = verify_next(log, *records + 1, &before);
         *records += !code;

@@ -48,7 +48,8 @@ void weir_log_close(struct weir_log *log);
 const char *weir_log_name(const struct weir_log *log);
 
 /* The newest record. An empty log gives number 0 and no state. At most about 2 log2(n) requests,
- * two when nothing was appended since the last call. */
+ * two when nothing was appended since the last call. -EBADMSG names a record that is missing where
+ * the search ended. */
 int weir_log_head(struct weir_log *log, struct weir_log_record *out);
 /* Is there a record beyond the newest this handle knows? 1, 0 or -errno: one request. */
 int weir_log_moved(struct weir_log *log);
@@ -64,6 +65,13 @@ int weir_log_append(struct weir_log *log, const struct weir_log_record *parent, 
  * see to it. Whoever promises or destroys something because of a record calls this first. */
 int weir_log_settle(struct weir_log *log, const struct weir_log_record *record);
 
+/* Says in the text of a failure what to do about a newest record that is damaged; returns code. */
+int weir_log_advise(const struct weir_log *log, uint64_t number, int code);
+
+/* The largest number below that one of which there is a record; 0: none. It lists: a missing record
+ * would hide what is behind it from a search. */
+int weir_log_last(struct weir_log *log, uint64_t below, uint64_t *last);
+
 /* Does anything stand beyond a head that was found by probing, behind a record that is missing?
  * -EBADMSG then. It lists: for gc, which deletes because of what a head does not say. */
 int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head);
@@ -72,6 +80,9 @@ int weir_log_check_head(struct weir_log *log, const struct weir_log_record *head
  * the one before it. *records says how many were good. */
 int weir_log_verify(struct weir_log *log, uint64_t *records);
 
+/* Is that the file name of a record? Just its digits, and not all zeros. */
+enum { WEIR_LOG_DIGITS = 20 };
+bool weir_log_record_number(const char *name, uint64_t *number);
 /* Points into bytes, which stay the caller's. */
 int weir_log_record_decode(struct weir_log_record *out, const uint8_t *bytes, size_t size);
 

@@ -195,7 +195,10 @@ static int look(struct weir_set *set)
         code = weir_log_settle(weir_ledger_log(set->ledger), &state.record);
     else if (state.attempt > set->save.attempt ||
              (state.attempt == set->save.attempt && state.floor >= set->save.number))
-        code = weir_fail(ESTALE, "'%s' was overtaken and will not be committed", set->prefix);
+        code = weir_fail(ESTALE,
+                         "'%s' was overtaken or given up, or retired and deleted: it can be "
+                         "committed no more",
+                         set->prefix);
     else
         code = weir_fail(EAGAIN, "'%s' is not complete yet", set->prefix);
     weir_state_free(&state);

@@ -15,6 +15,7 @@ struct weir_view {
     struct weir_ledger *ledger;
     weir_store *store;
     struct weir_ledger_entry entry;
+    bool given; /* the entry is the caller's: the log cannot be asked */
     struct weir_handle *lease;
     struct weir_node root;
     uint8_t *bytes;
@@ -26,8 +27,8 @@ struct weir_view {
 static int still_live(struct weir_view *view)
 {
     struct weir_ledger_state state;
-    int code = weir_ledger_read(view->ledger, &state);
-    if (code)
+    int code = view->given ? 0 : weir_ledger_read(view->ledger, &state);
+    if (code || view->given)
         return code;
     const struct weir_ledger_entry *entry = weir_ledger_find_save(&state, &view->entry.save);
     bool live = entry && !entry->retired_ns;
@@ -43,9 +44,9 @@ static int still_live(struct weir_view *view)
 static int gone(struct weir_view *view, const char *name)
 {
     int code = still_live(view);
-    return code ? code
-                : weir_fail(EBADMSG, "'%s' is committed, but '%s' is not there", view->prefix,
-                            name);
+    return code
+               ? code
+               : weir_fail(EBADMSG, "'%s' is committed, but '%s' is not there", view->prefix, name);
 }
 
 static int find(struct weir_view *view, const char *name)
@@ -58,11 +59,11 @@ static int find(struct weir_view *view, const char *name)
     if (entry)
         view->entry = *entry;
     else if (name)
-        code = weir_fail(ENOENT, "there is no '%s' in log '%s'", name,
-                         weir_ledger_name(view->ledger));
+        code =
+            weir_fail(ENOENT, "there is no '%s' in log '%s'", name, weir_ledger_name(view->ledger));
     else
-        code = weir_fail(ENOENT, "nothing is committed in log '%s'",
-                         weir_ledger_name(view->ledger));
+        code =
+            weir_fail(ENOENT, "nothing is committed in log '%s'", weir_ledger_name(view->ledger));
     weir_state_free(&state);
     return code;
 }
@@ -130,6 +131,17 @@ int weir_view_open_save(struct weir_view **out, struct weir_ledger *ledger,
     if (!view)
         return weir_fail_memory();
     view->entry.save = *save;
+    return open_entry(out, view);
+}
+
+int weir_view_open_entry(struct weir_view **out, struct weir_ledger *ledger,
+                         const struct weir_ledger_entry *entry)
+{
+    struct weir_view *view = view_new(ledger);
+    if (!view)
+        return weir_fail_memory();
+    view->entry = *entry;
+    view->given = true;
     return open_entry(out, view);
 }
 

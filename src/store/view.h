@@ -18,6 +18,9 @@ int weir_view_open(struct weir_view **out, struct weir_ledger *ledger, const cha
 /* Just that save; -ESTALE if it is not live. */
 int weir_view_open_save(struct weir_view **out, struct weir_ledger *ledger,
                         const struct weir_save *save);
+/* Just that save, as an entry of a damaged log has it: the log is not asked whether it is live. */
+int weir_view_open_entry(struct weir_view **out, struct weir_ledger *ledger,
+                         const struct weir_ledger_entry *entry);
 void weir_view_close(struct weir_view *view);
 /* Borrowed. */
 const struct weir_ledger_entry *weir_view_entry(const struct weir_view *view);

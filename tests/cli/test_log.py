@@ -90,6 +90,7 @@ def test_what_is_not_there(weir, args, text):
     (["log", "shwo"], "there is no command 'log shwo': did you mean log show?"),
     (["log", "show"], "log show needs NAME [SAVE [TABLE]]"),
     (["log", "ls", "x"], "'x' is one too many"),
+    (["log", "show", "x", "1", "--record", "2"], "--record is for a log, not for a save of it"),
 ])
 def test_usage(weir, args, text):
     assert text in weir(*args, rc=2).err
@@ -133,6 +134,83 @@ def test_verify_names_what_is_not_as_committed(weir):
     damage(next((weir.store / ".weir/set/ckpt/run/4-1.4~").glob("2.0")))
     err = weir("log", "verify", rc=1).err
     assert "4-1.4~/2.0" in err and "rank-1.bin" in err
+
+
+def test_a_hole_is_not_the_end(weir):
+    make(weir, saves=6)
+    record(weir, 7).unlink()
+    text = "record 7 of log 'ckpt/run' is missing: restore it from a copy"
+    assert text in weir("log", "show", "ckpt/run", rc=1).err
+    assert text in weir("log", "ls", rc=1).err
+    assert not record(weir, 7).exists()
+    assert text in weir("gc", rc=1).err
+
+
+@pytest.mark.parametrize("lost", [[1], [1, 2], [1, 2, 3]])
+def test_a_log_without_its_beginning_is_one(weir, lost):
+    make(weir)
+    for number in lost:
+        record(weir, number).unlink()
+    for args in (["ls"], ["verify"]):
+        assert "record 1 of log 'ckpt/run' is missing" in weir("log", *args, rc=1).err
+    assert "record 1 of log 'ckpt/run' is missing" in weir("gc", rc=1).err
+
+
+def test_names_that_are_no_logs_are_passed_over(weir):
+    make(weir)
+    for name in ("no key~~", ".weir~"):
+        stray = record(weir, 1, log=name[:-1])
+        stray.parent.mkdir()
+        stray.write_bytes(b"x")
+    assert len(weir("log", "ls", "--json").doc) == 1
+    weir("log", "verify")
+    weir("gc")
+
+
+def test_ls_shows_the_damaged_one(weir):
+    make(weir)
+    make(weir, log="b", saves=1, parts=1)
+    damage(record(weir, 7))
+    doc = weir("log", "ls", "--json", rc=1).doc
+    assert [log["name"] for log in doc] == ["b", "ckpt/run"] and "error" not in doc[0]
+    assert doc[1]["error"]["code"] == "EBADMSG" and set(doc[1]) == {"name", "error"}
+    err = weir("log", "ls", rc=1).err
+    assert "restore it from a copy" in err and "weir log show ckpt/run --record 6 shows" in err
+    assert weir("log", "show", "ckpt/run", "--record", "6", "--json").doc["record"] == 6
+
+
+def test_verify_goes_on_behind_a_bad_name(weir):
+    make(weir)
+    result = weir("log", "verify", "../x", "nope", "ckpt/run", rc=1)
+    assert result.out == "verified ckpt/run: 7 records, 2 live saves of 6 parts with 8 objects\n"
+    assert "'../x'" in result.err and "there is no log 'nope'" in result.err
+    doc = weir("log", "verify", "../x", "nope", "ckpt/run", "--json", rc=1).doc
+    assert [(log["name"], log["ok"]) for log in doc] == [
+        ("../x", False), ("nope", False), ("ckpt/run", True)]
+
+
+@pytest.mark.parametrize("number, how", [(3, "damage"), (3, "unlink"), (6, "unlink"),
+                                         (7, "damage")])
+def test_verify_looks_at_the_saves_of_a_broken_log(weir, number, how):
+    make(weir)
+    weir("rm", "ckpt/run/5-1.5/rank-1.bin")
+    weir("rm", "ckpt/run/5-1.5/rank-2.bin")
+    damage(record(weir, number)) if how == "damage" else record(weir, number).unlink()
+    result = weir("log", "verify", rc=1)
+    assert result.err.count(f"record {number} of log 'ckpt/run'") == 1
+    for name in ("rank-1.bin", "rank-2.bin"):
+        assert f"'ckpt/run/5-1.5' is committed, but '{name}' is not there" in result.err
+    assert result.out.startswith("damaged ckpt/run: ")
+
+
+def test_verify_names_every_bad_reference(weir):
+    make(weir)
+    for name in ("5-1.5/rank-0.bin", "5-1.5/manifest", "5-1.5/rank-2.bin", "4-1.4/rank-1.bin"):
+        weir("rm", "ckpt/run/" + name)
+    result = weir("log", "verify", rc=1)
+    assert result.err.count("is committed, but '") == 4
+    assert result.out == "damaged ckpt/run: 7 records, 0 live saves of 3 parts with 4 objects\n"
+    assert len(weir("log", "verify", "--json", rc=1).doc[0]["errors"]) == 4
 
 
 def test_gc_takes_what_is_retired(weir):

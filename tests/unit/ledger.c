@@ -110,6 +110,7 @@ static void joining(void)
     CHECK_EQ(head_number(), 3);
     OK(commit("x", a, 1, 1));                    /* what was committed stays so, whoever asks */
     CHECK_EQ(commit("x", b + 1, 1, 1), -ESTALE); /* nor under an attempt that never began */
+    CHECK(strstr(weir_error_text(), "there is no attempt 4"));
     OK(commit("y", b, 1, 1));
     CHECK(!strcmp(entries(), "x-1.1 y-3.1"));
 }
@@ -282,7 +283,7 @@ static void forgetting(void)
     OK(weir_ledger_forget(ledger, is_named, "b"));
     CHECK(!strcmp(entries(), "a-1.1 c-1.5"));
     CHECK_EQ(commit("b", attempt, 3, 1), -ESTALE); /* its bytes are gone: never again */
-    CHECK(strstr(weir_error_text(), "given up"));
+    CHECK(strstr(weir_error_text(), "was given up, or retired and deleted"));
     CHECK_EQ(commit("z", attempt, 2, 1), -ESTALE);
     OK(commit("a", attempt, 1, 1));
     OK(commit("d", attempt, 4, 1));
@@ -351,6 +352,58 @@ static void names(void)
     weir_ledger_close(long_one);
 }
 
+/* ---- all of them ---- */
+
+static char seen[256];
+
+static int see(void *arg, const char *name)
+{
+    (void)arg;
+    size_t used = strlen(seen);
+    snprintf(seen + used, sizeof seen - used, "%s ", name);
+    return 0;
+}
+
+static void make_ledger(weir_store *in, const char *name, unsigned records)
+{
+    struct weir_ledger *one;
+    uint64_t attempt;
+    OK(weir_ledger_open(&one, in, name));
+    for (unsigned i = 0; i < records; i++) {
+        struct token token = token_of(i);
+        OK(weir_ledger_join(one, token.bytes, &attempt));
+    }
+    weir_ledger_close(one);
+}
+
+/* Each once, also without its first record; what cannot be one is no reason to stop. */
+static void each_ledger(void)
+{
+    static const char *const dirs[] = {"a", "~", "b~", "c~", "d~", "d~/x~", ".weir~"};
+    static const char *const others[] = {"00000000000000000001",       "a/00000000000000000001",
+                                         "~/00000000000000000001",     "b~/00000000000000000000",
+                                         "c~/0000000000000000001",     "d~/x~/00000000000000000001",
+                                         ".weir~/00000000000000000001"};
+    char name[64];
+    const char *dir = tmp_path("store");
+    weir_store *files = store_at(dir, "inline");
+    OK(weir_ledger_each(files, see, NULL));
+    CHECK(!strcmp(seen, ""));
+    make_ledger(files, "one", 5);
+    CHECK(unlink(path_in(dir, ".weir/log/one~/00000000000000000001")) == 0);
+    for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++) {
+        snprintf(name, sizeof name, ".weir/log/%s", dirs[i]);
+        CHECK(mkdir(path_in(dir, name), 0755) == 0);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        snprintf(name, sizeof name, ".weir/log/%s", others[i]);
+        file_write(path_in(dir, name), "x", 1);
+    }
+    OK(weir_ledger_each(files, see, NULL));
+    CHECK(!strcmp(seen, "one "));
+    weir_store_close(files);
+}
+
 /* ---- bytes that are no state ---- */
 
 static void damaged_states(void)
@@ -404,6 +457,7 @@ int main(void)
     RUN(forgetting);
     RUN(giving_up);
     RUN(names);
+    RUN(each_ledger);
     RUN(damaged_states);
     weir_ledger_close(ledger);
     weir_store_close(store);

@@ -4,6 +4,7 @@
 #include "stores.h"
 
 #include "store/log.h"
+#include "util/sys.h"
 
 enum { MANY = 100000, RACERS = 4, RACE_RECORDS = 60 };
 
@@ -99,7 +100,7 @@ static void head_takes_few_requests(void)
     OK(weir_log_head(fresh, &head));
     CHECK_EQ(head.number, MANY);
     weir_log_record_free(&head);
-    CHECK(requests(store, NULL) - before <= 2 * 17 + 2); /* 2^17 > MANY */
+    CHECK(requests(store, NULL) - before <= 2 * 17 + 3); /* 2^17 > MANY */
     CHECK_EQ(requests(store, "list"), 0);
     before = requests(store, NULL);
     OK(weir_log_head(fresh, &head)); /* nothing was appended since */
@@ -115,7 +116,7 @@ static void head_takes_few_requests(void)
     OK(weir_log_head(fresh, &head)); /* ten were */
     CHECK_EQ(head.number, MANY + 10);
     weir_log_record_free(&head);
-    CHECK(requests(store, NULL) - before <= 2 * 4 + 2);
+    CHECK(requests(store, NULL) - before <= 2 * 4 + 3);
     weir_log_close(log);
     weir_log_close(fresh);
     weir_store_close(store);
@@ -310,6 +311,97 @@ static void missing_and_short_records_are_located(void)
     expect_damage(2, -EBADMSG, "too long");
 }
 
+/* A record that was lost does not pass for the end, whichever it is: nobody appends in the hole. */
+static void holes_are_not_the_end(void)
+{
+    for (unsigned lost = 1; lost <= 5; lost++) {
+        struct weir_log_record head;
+        struct weir_log *fresh;
+        char which[32];
+        fresh_log();
+        CHECK(unlink(record_path("run", lost)) == 0);
+        OK(weir_log_open(&fresh, hurt.store, "run"));
+        int code = weir_log_head(fresh, &head);
+        if (!code) { /* the search jumped over it and found the end */
+            CHECK_EQ(head.number, 6);
+            weir_log_record_free(&head);
+        } else {
+            CHECK_EQ(code, -EBADMSG);
+            snprintf(which, sizeof which, "record %u of log 'run'", lost);
+            CHECK(strstr(weir_error_text(), which) && strstr(weir_error_text(), "from a copy"));
+            CHECK_EQ(weir_log_head(fresh, &head), -EBADMSG); /* and again */
+        }
+        CHECK(lost == 2 || lost == 4 ? code == 0 : code != 0);
+        weir_log_close(fresh);
+        expect_damage(lost, -EBADMSG, "missing");
+    }
+}
+
+/* The newest one, lost since this handle saw it. */
+static void a_lost_head_is_missing(void)
+{
+    struct weir_log_record head;
+    fresh_log();
+    CHECK(unlink(record_path("run", 6)) == 0);
+    CHECK_EQ(weir_log_head(hurt.log, &head), -EBADMSG);
+    CHECK(strstr(weir_error_text(), "record 6 of log 'run' is missing"));
+    weir_log_close(hurt.log);
+    weir_store_close(hurt.store);
+}
+
+/* What else stands beside the records is none, whatever a lenient parser makes of it. */
+static void other_files_are_no_records(void)
+{
+    static const char *const none[] = {"-1",
+                                       "+9",
+                                       " 7",
+                                       "0x7",
+                                       "7",
+                                       "00000000000000000000",
+                                       "-0000000000000000001",
+                                       "00000000000000000007~",
+                                       "99999999999999999999",
+                                       "000000000000000000007"};
+    struct weir_log_record head;
+    uint64_t number, records;
+    fresh_log();
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        char name[64];
+        CHECK(!weir_log_record_number(none[i], &number));
+        snprintf(name, sizeof name, ".weir/log/run~/%s", none[i]);
+        file_write(path_in(hurt.dir, name), "x", 1);
+    }
+    CHECK(weir_log_record_number("18446744073709551615", &number) && number == UINT64_MAX);
+    OK(weir_log_verify(hurt.log, &records));
+    CHECK_EQ(records, 6);
+    OK(weir_log_head(hurt.log, &head));
+    OK(weir_log_check_head(hurt.log, &head));
+    weir_log_record_free(&head);
+    weir_log_close(hurt.log);
+    weir_store_close(hurt.store);
+}
+
+/* It is known that nothing was appended, and why: the caller need not ask again for ever. */
+static void what_is_no_record_stands_in_the_way(void)
+{
+    for (unsigned link = 0; link < 2; link++) {
+        struct weir_log_record head;
+        fresh_log();
+        const char *path = record_path("run", 7);
+        CHECK((link ? symlink("nowhere", path) : mkdir(path, 0755)) == 0);
+        OK(weir_log_head(hurt.log, &head));
+        CHECK_EQ(head.number, 6);
+        CHECK_EQ(weir_log_append(hurt.log, &head, "x", 1), -EBADMSG);
+        CHECK(strstr(weir_error_text(), "record 7 to log 'run'"));
+        CHECK(strstr(weir_error_text(), "remove it"));
+        CHECK((link ? unlink(path) : rmdir(path)) == 0);
+        OK(weir_log_append(hurt.log, &head, "x", 1));
+        weir_log_record_free(&head);
+        weir_log_close(hurt.log);
+        weir_store_close(hurt.store);
+    }
+}
+
 static void swapped_records_are_located(void)
 {
     char from[2 * PATH_MAX], aside[2 * PATH_MAX + 8];
@@ -368,6 +460,53 @@ static void settling(void)
     weir_log_record_free(&head);
     weir_log_close(hurt.log);
     weir_store_close(hurt.store);
+}
+
+/* ---- overtaken while looking ---- */
+
+static struct weir_log *appender;
+static unsigned stats_until; /* the appender comes after that many calls of stat */
+
+static int overtaken_stat(int dirfd, const char *path, struct weir_sys_stat *st)
+{
+    int code = weir_sys_real.stat(dirfd, path, st);
+    if (appender && stats_until-- == 0) {
+        struct weir_log *log = appender;
+        appender = NULL;
+        for (unsigned i = 0; i < 3; i++)
+            append_text(log, "more");
+    }
+    return code;
+}
+
+/* Records that were appended between two probes leave no hole, whichever probes. */
+static void appended_meanwhile_is_no_hole(void)
+{
+    struct weir_sys table = weir_sys_real;
+    bool came = true;
+    table.stat = overtaken_stat;
+    for (unsigned at = 0; came; at++) {
+        struct weir_log_record head;
+        struct weir_log *fresh, *other;
+        fresh_log();
+        OK(weir_log_open(&other, hurt.store, "run"));
+        OK(weir_log_open(&fresh, hurt.store, "run"));
+        appender = other;
+        stats_until = at;
+        weir_sys = &table;
+        OK(weir_log_head(fresh, &head));
+        weir_sys = &weir_sys_real;
+        came = !appender;
+        appender = NULL;
+        CHECK(head.number >= 6 && head.number <= (came ? 9 : 6));
+        weir_log_record_free(&head);
+        check_head(fresh, came ? 9 : 6, came ? "more" : "state 6");
+        CHECK(came || at >= 6); /* it did look more often than that */
+        weir_log_close(other);
+        weir_log_close(fresh);
+        weir_log_close(hurt.log);
+        weir_store_close(hurt.store);
+    }
 }
 
 /* ---- limits ---- */
@@ -429,9 +568,14 @@ int main(void)
     RUN(lost_answers_are_settled);
     RUN(flipped_bits_are_located);
     RUN(missing_and_short_records_are_located);
+    RUN(holes_are_not_the_end);
+    RUN(a_lost_head_is_missing);
+    RUN(other_files_are_no_records);
+    RUN(what_is_no_record_stands_in_the_way);
     RUN(swapped_records_are_located);
     RUN(newer_versions_are_told_apart);
     RUN(settling);
+    RUN(appended_meanwhile_is_no_hole);
     RUN(names_at_their_limits);
     RUN(states_at_their_limits);
     return TEST_RESULT;

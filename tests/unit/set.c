@@ -117,6 +117,7 @@ static void retired_is_deleted(void)
 {
     weir_gc_result result;
     struct weir_view *view, *none;
+    struct weir_set *set;
     size_t count;
     struct weir_save save = save_of("kept", 1, 3), stuck = save_of("stuck", 2, 3);
     bool committed;
@@ -133,6 +134,10 @@ static void retired_is_deleted(void)
     CHECK_EQ(result.saves, 1);
     OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 0);
+    OK(weir_set_open(&set, ledger, &stuck));
+    CHECK_EQ(weir_set_wait(set, 0), -ESTALE);
+    CHECK(strstr(weir_error_text(), "given up, or retired and deleted"));
+    weir_set_close(set);
     CHECK_EQ(put_part(&stuck, 0, &committed), 0);
     CHECK_EQ(put_part(&stuck, 1, &committed), 0);
     CHECK_EQ(put_part(&stuck, 2, &committed), -ESTALE);
