@@ -56,6 +56,7 @@ static int map_arena(struct weir_pool *pool)
     if (arena == MAP_FAILED)
         return weir_fail(ENOMEM, "cannot map %zu bytes of transfer buffers", size);
     madvise(arena, size, MADV_DONTFORK);
+    /* Huge pages: a buffer is one piece, so that a transfer pins one page and sends one segment. */
     madvise(arena, size, MADV_HUGEPAGE);
     pool->arena = arena;
     for (unsigned i = pool->buffers; i-- > 0;)

@@ -1,10 +1,11 @@
 /* object.c - the one get path: any range of an object, verified on arrival.
  *
  * A range is read in units of at most 1 MiB that begin and end at block boundaries, several in
- * flight. A unit lands in the caller's memory if all of it was asked for and the memory is aligned
- * (then no byte is copied), else in a pool buffer. Every block of it is checked before the caller
- * may see it; a block that fails is wiped. Foreign objects take the same way; what is not yet
- * known of them is learned instead of checked.
+ * flight. A unit can land in the caller's memory if all of it was asked for and the memory is
+ * aligned (then no byte is copied), and does unless that is the slower way here (landing.h); else
+ * it lands in a pool buffer. Every block of it is checked before the caller may see it; a block
+ * that fails is wiped. Foreign objects take the same way; what is not yet known of them is learned
+ * instead of checked.
  */
 #include <assert.h>
 #include <errno.h>
@@ -38,6 +39,7 @@ struct scan {
     void *progress_arg;
     struct weir_queue done;
     struct weir_req *idle;
+    struct weir_trial trial;
     unsigned in_flight;
     int code;
     char text[WEIR_TEXT_MAX];
@@ -242,19 +244,29 @@ static uint64_t unit_end(const struct scan *scan, uint64_t at)
     return min_u64(end, scan->obj->info.size_bytes);
 }
 
-static bool lands_in_place(const struct scan *scan, uint64_t begin, uint64_t end)
+static bool can_land_in_place(const struct scan *scan, uint64_t begin, uint64_t end)
 {
     return scan->buf && begin >= scan->begin && end <= scan->end &&
            (uintptr_t)(scan->buf + (begin - scan->begin)) % WEIR_IO_ALIGN == 0 &&
            (end - begin) % WEIR_IO_ALIGN == 0;
 }
 
-/* Units under way hold buffers that only this thread gives back, so it waits for one only while it
- * has none: else readers would wait for each other. */
-static int unit_buffer(const struct scan *scan, void **buf)
+/* Where the next unit lands. Units under way hold buffers that only this thread gives back, so it
+ * waits for one only while it has none: else readers would wait for each other. A unit that can do
+ * without a buffer waits for none. */
+static int unit_buffer(struct scan *scan, uint64_t begin, uint64_t end, void **buf, bool *in_place)
 {
-    struct weir_pool *pool = weir_io_pool(scan->obj->store->io);
-    return scan->in_flight ? weir_pool_try(pool, buf) : weir_pool_get(pool, buf);
+    weir_store *store = scan->obj->store;
+    struct weir_pool *pool = weir_io_pool(store->io);
+    *in_place = can_land_in_place(scan, begin, end);
+    if (!*in_place)
+        return scan->in_flight ? weir_pool_try(pool, buf) : weir_pool_get(pool, buf);
+    enum weir_way way = weir_landing_choose(&store->landing, &scan->trial, end - begin,
+                                            (scan->end - begin) / WEIR_BUFFER_BYTES, store->depth);
+    *in_place = way != WEIR_WAY_POOL || weir_pool_try(pool, buf);
+    if (*in_place)
+        *buf = scan->buf + (begin - scan->begin);
+    return 0;
 }
 
 /* Sends the next unit off; false if it cannot go now. tag is 1 if it lands in a pool buffer. */
@@ -262,13 +274,9 @@ static bool send_unit(struct scan *scan, bool only)
 {
     weir_object *obj = scan->obj;
     uint64_t begin = scan->next, end = unit_end(scan, begin);
-    bool in_place = lands_in_place(scan, begin, end);
+    bool in_place;
     void *buf;
-    int code = 0;
-    if (in_place)
-        buf = scan->buf + (begin - scan->begin);
-    else
-        code = unit_buffer(scan, &buf);
+    int code = unit_buffer(scan, begin, end, &buf, &in_place);
     if (code && code != -EAGAIN)
         scan_failed(scan, code);
     if (code)
@@ -324,6 +332,7 @@ static void take_unit(struct scan *scan)
     }
     if (!code && scan->progress && scan->progress(scan->progress_arg, req->len))
         scan_failed(scan, weir_fail(ECANCELED, "verifying '%s' was stopped", obj->key));
+    weir_landing_count(&obj->store->landing, &scan->trial, obj->store->depth);
     req->next = scan->idle;
     scan->idle = req;
 }
@@ -347,6 +356,7 @@ static int run_scan(struct scan *scan)
             take_unit(scan);
     }
     weir_queue_destroy(&scan->done);
+    weir_landing_end(&obj->store->landing, &scan->trial);
     return scan->code ? weir_fail_text(scan->code, scan->text) : 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "io/io.h"
+#include "store/landing.h"
 #include "store/seal.h"
 #include "tier/tier.h"
 #include "weir.h"
@@ -19,6 +20,7 @@ struct weir_store {
     char *url;
     char uuid[40]; /* "" for a directory that is not a store: it can be read only */
     uint64_t grace_ns;
+    struct weir_landing landing;
     unsigned depth;
     unsigned generation; /* of fork() */
 };

@@ -1,6 +1,7 @@
 /* Objects through the public interface: every size around every boundary, written in every way,
  * read in any range, is what was put in.
  */
+#include "store/store.h"
 #include "stores.h"
 
 enum { MIB = 1 << 20 };
@@ -102,7 +103,7 @@ static void range_is(weir_object *obj, size_t size, uint64_t off, size_t len, si
     data_free(buf, shift);
 }
 
-static void random_ranges(const char *key, size_t size, int count, bool cold)
+static void random_ranges_by(enum weir_way way, const char *key, size_t size, int count, bool cold)
 {
     weir_object *obj;
     struct rng rng = {size + cold};
@@ -111,6 +112,7 @@ static void random_ranges(const char *key, size_t size, int count, bool cold)
         file_drop_cache(path);
         free(path);
     }
+    store->landing.forced = way;
     OK(weir_object_open(&obj, store, key));
     range_is(obj, size, 0, size, 0);
     range_is(obj, size, 0, size + 100, 1);
@@ -126,6 +128,14 @@ static void random_ranges(const char *key, size_t size, int count, bool cold)
         range_is(obj, size, off, len, rng_below(&rng, 2) ? 0 : 1 + rng_below(&rng, 600));
     }
     weir_object_close(obj);
+    store->landing.forced = WEIR_WAY_UNKNOWN;
+}
+
+/* Wherever the units land. */
+static void random_ranges(const char *key, size_t size, int count, bool cold)
+{
+    random_ranges_by(WEIR_WAY_IN_PLACE, key, size, count, cold);
+    random_ranges_by(WEIR_WAY_POOL, key, size, count, cold);
 }
 
 static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 65536, MIB - 1, MIB, MIB + 1, 3 * MIB + 17};

@@ -3,38 +3,40 @@
  */
 #include <pthread.h>
 
+#include "store/store.h"
 #include "stores.h"
 
 enum { OBJECT_BYTES = 12 << 20, POOL_BYTES = 8 << 20, THREADS = 6, ROUNDS = 3 };
 
 static weir_store *store;
+static size_t shift = 1; /* 0: the readers' memory is aligned, so they could do without buffers */
 
-static void read_unaligned(uint64_t seed)
+static void read_whole(uint64_t seed)
 {
     weir_object *obj;
     size_t got;
     char key[16];
     snprintf(key, sizeof key, "o%llu", (unsigned long long)seed);
-    uint8_t *buf = data_buffer(OBJECT_BYTES, 1);
+    uint8_t *buf = data_buffer(OBJECT_BYTES, shift);
     OK(weir_object_open(&obj, store, key));
     OK(weir_object_read(obj, buf, OBJECT_BYTES, 0, &got));
     CHECK_EQ(got, OBJECT_BYTES);
     CHECK(data_is(buf, OBJECT_BYTES, seed, 0));
     weir_object_close(obj);
-    data_free(buf, 1);
+    data_free(buf, shift);
 }
 
 /* One reader wants more buffers in flight than the pool has. */
 static void more_depth_than_pool(void)
 {
-    read_unaligned(0);
+    read_whole(0);
     OK(weir_verify(store, "o0", NULL, NULL));
 }
 
 static void *read_some(void *arg)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        read_unaligned((uint64_t)(uintptr_t)arg % 2);
+        read_whole((uint64_t)(uintptr_t)arg % 2);
         OK(weir_verify(store, "o1", NULL, NULL));
     }
     return NULL;
@@ -57,6 +59,17 @@ static void many_readers(void)
     pthread_t threads[THREADS];
     start(threads);
     join(threads);
+}
+
+/* Those that want buffers and need none take what there is. */
+static void many_readers_that_need_none(void)
+{
+    shift = 0;
+    store->landing.forced = WEIR_WAY_POOL;
+    more_depth_than_pool();
+    many_readers();
+    store->landing.forced = WEIR_WAY_UNKNOWN;
+    shift = 1;
 }
 
 /* Writers that hold a buffer each while their owner is elsewhere: as many as there may be. */
@@ -89,6 +102,7 @@ int main(int argc, char **argv)
     put_seed(store, "o1", OBJECT_BYTES, 1);
     RUN(more_depth_than_pool);
     RUN(many_readers);
+    RUN(many_readers_that_need_none);
     RUN(readers_beside_idle_writers);
     weir_store_close(store);
     return TEST_RESULT;
