@@ -19,8 +19,6 @@
 
 #include "weir.h"
 
-enum { HUGE_BYTES = 2 << 20 };
-
 __attribute__((noreturn)) static void die(const char *what)
 {
     fprintf(stderr, "engine: %s: %s\n", what, weir_error_text());
@@ -49,18 +47,13 @@ static long rss_kib(void)
     return use.ru_maxrss;
 }
 
-/* Memory as those have it who care for speed, in huge pages where the kernel gives them. How the
- * pages of a buffer lie in memory makes half of a direct read's speed here, and small ones lie
- * differently in each process. (bench/engine.py gives fio the same.) */
+/* Page-aligned memory, as tensors have it. */
 static void *map(size_t size)
 {
-    void *at = mmap(NULL, size + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                    -1, 0);
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (at == MAP_FAILED)
         die("mmap");
-    at = (void *)(((uintptr_t)at + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1));
-    madvise(at, size, MADV_HUGEPAGE);
-    memset(at, 0, size);
     return at;
 }
 

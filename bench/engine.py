@@ -17,7 +17,6 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GB = 1e9
-HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
 
 def say(text):
@@ -50,8 +49,6 @@ class Bench:
         self.dir = tempfile.mkdtemp(prefix="weir-bench-", dir=options.dir)
         self.store = os.path.join(self.dir, "store")
         self.rows = {}
-        self.huge_before = None
-        self.huge = self.reserve_huge()
 
     def note(self, name, value):
         self.rows.setdefault(name, []).append(value)
@@ -79,23 +76,6 @@ class Bench:
         job = json.loads(out.stdout)["jobs"][0]
         return job["write"]["iops"]
 
-    def reserve_huge(self):
-        """Huge pages for fio's buffers, which Weir's caller has, too; False if there are none."""
-        try:
-            with open(HUGE_PAGES) as f:
-                self.huge_before = f.read()
-            with open(HUGE_PAGES, "w") as f:
-                f.write("160")
-            with open(HUGE_PAGES) as f:
-                return int(f.read()) >= 160
-        except OSError:
-            return False
-
-    def release_huge(self):
-        if self.huge_before is not None:
-            with open(HUGE_PAGES, "w") as f:
-                f.write(self.huge_before)
-
     def sweep(self, what, run, extra):
         """The best of a small sweep over block size, depth and how the file is laid out."""
         best, setup = 0, None
@@ -106,11 +86,6 @@ class Bench:
                     rate = run(args)
                     if rate > best:
                         best, setup = rate, args
-        if self.huge:
-            args = [*setup, "--mem=shmhuge"]
-            rates = [(run(args), run(setup)) for _ in range(3)]
-            huge, small = (statistics.median(rate) for rate in zip(*rates))
-            best, setup = (huge, args) if huge > small else (small, setup)
         say(f"fio's best {what}: {best / GB:.2f} GB/s with {' '.join(setup)}")
         return setup
 
@@ -229,7 +204,7 @@ def table(result):
         f"{result['object_bytes'] / 2**30:.0f} GiB held in memory, medians of {result['rounds']} "
         "rounds in which fio and Weir take turns in the same directory, a different one first in "
         "each round; the ratio is that of the medians. fio is the best of a sweep of 18 "
-        "direct-write and 9 direct-read setups, with huge pages where those were faster "
+        "direct-write and 9 direct-read setups "
         f"(write: `{' '.join(result['fio_write_setup'])}`, read: "
         f"`{' '.join(result['fio_read_setup'])}`). Machine: {result['machine']['cores']} cores, "
         f"Linux {result['machine']['kernel']}"
@@ -267,7 +242,6 @@ def main():
     try:
         result = bench.run()
     finally:
-        bench.release_huge()
         shutil.rmtree(bench.dir, ignore_errors=True)
     os.makedirs(os.path.join(ROOT, "bench", "results"), exist_ok=True)
     with open(os.path.join(ROOT, "bench", "results", "engine.json"), "w") as f:
