@@ -263,7 +263,7 @@ WEIR_API void weir_ckpt_options_init(weir_ckpt_options *opts);
  * begun. The store must outlive it. */
 WEIR_API int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
                             const weir_ckpt_options *opts);
-/* Waits for the saves under way, and ends. */
+/* Waits for the saves under way, and ends. Its weir_saving handles are closed before. */
 WEIR_API void weir_ckpt_close(weir_ckpt *ckpt);
 WEIR_API uint64_t weir_ckpt_attempt(const weir_ckpt *ckpt);
 

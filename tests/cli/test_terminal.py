@@ -122,7 +122,7 @@ def test_gc_counts(weir, sluggish):
     rc, shown = on_terminal(weir, "--store", sluggish, "gc", "--dry-run", "--now")
     assert rc == 0
     assert re.search(r"\rcollecting  \d+ files  0:0\d\x1b\[K", shown), shown
-    assert shown.endswith("\r\x1b[Kwould remove 60 abandoned objects (360 B) and "
+    assert shown.endswith("\r\x1b[Kwould remove 60 objects (360 B) and "
                           "0 temporary files\r\n")
 
 
@@ -132,4 +132,4 @@ def test_gc_stops(weir, sluggish):
     assert shown.endswith("\r\x1b[Kweir: stopped by SIGINT\r\n")
     left = len(list((weir.store / ".weir/data").iterdir()))
     assert 0 < left < 60
-    assert f"removed {left} abandoned objects" in weir("gc", "--now").out
+    assert f"removed {left} objects" in weir("gc", "--now").out
