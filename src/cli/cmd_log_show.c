@@ -16,7 +16,7 @@ static struct {
 
 static const struct weir_opt options[] = {
     {"record", 0, WEIR_OPT_NUMBER, offsetof(typeof(opts), record), "0", "N",
-     "the log as it was at record N, instead of the newest", 0, INT64_MAX},
+     "the log as it was at record N, instead of the newest", 0, 1e18},
     {0},
 };
 
