@@ -366,35 +366,8 @@ static int write_file(struct weir_saving *s, const char *prefix, struct weir_ref
     }
     if (!code)
         code = weir_put_commit(put, NULL);
-    if (!code) {
-        ref->kind = WEIR_REF_OBJECT;
-        snprintf(ref->name, sizeof ref->name, "%s", name);
-        weir_put_digest(put, ref->digest);
-    }
-    weir_put_close(put);
-    return code;
-}
-
-static int write_text(weir_ckpt *ckpt, const char *prefix, const char *name, const char *text,
-                      struct weir_ref *ref)
-{
-    char key[WEIR_KEY_BYTES_MAX + 72];
-    weir_put_options opts;
-    weir_put *put;
-    weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE(prefix);
-    snprintf(key, sizeof key, "%s/%s", prefix, name);
-    int code = weir_put_open(&put, ckpt->store, key, &opts);
-    if (code)
-        return code;
-    code = weir_put_write(put, text, strlen(text));
     if (!code)
-        code = weir_put_commit(put, NULL);
-    if (!code) {
-        ref->kind = WEIR_REF_OBJECT;
-        snprintf(ref->name, sizeof ref->name, "%s", name);
-        weir_put_digest(put, ref->digest);
-    }
+        weir_ckpt_ref(ref, put, name);
     weir_put_close(put);
     return code;
 }
@@ -413,10 +386,12 @@ static int write_part(struct weir_saving *s, bool *committed)
         code = weir_layout_put_manifest(&s->layout, ckpt->store, prefix, ckpt->opts.rank, &refs[1]);
     if (!code && s->state) {
         snprintf(name, sizeof name, "state-%05u.json", ckpt->opts.rank + 1);
-        code = write_text(ckpt, prefix, name, s->state, &refs[count++]);
+        code = weir_ckpt_put_text(ckpt->store, prefix, name, s->state, strlen(s->state),
+                                  &refs[count++]);
     }
     if (!code && s->meta && !ckpt->opts.rank)
-        code = write_text(ckpt, prefix, "checkpoint.json", s->meta, &refs[count++]);
+        code = weir_ckpt_put_text(ckpt->store, prefix, "checkpoint.json", s->meta, strlen(s->meta),
+                                  &refs[count++]);
     if (!code)
         code = weir_set_open(&set, ckpt->ledger, &s->save);
     if (code)

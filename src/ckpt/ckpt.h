@@ -28,6 +28,11 @@ void weir_layout_free(struct weir_layout *layout);
 int weir_layout_put_manifest(const struct weir_layout *layout, weir_store *store,
                              const char *prefix, uint32_t rank, struct weir_ref *ref);
 
+/* Names in ref what was just committed below a save's prefix. */
+void weir_ckpt_ref(struct weir_ref *ref, const weir_put *put, const char *name);
+/* A small object of a save; ref may be NULL. */
+int weir_ckpt_put_text(weir_store *store, const char *prefix, const char *name, const char *text,
+                       size_t size, struct weir_ref *ref);
 /* model.safetensors.index.json, for tools that know nothing of Weir. */
 int weir_ckpt_put_index(weir_store *store, const char *run, uint64_t step);
 

@@ -195,3 +195,31 @@ int weir_layout_put_manifest(const struct weir_layout *l, weir_store *store, con
     weir_table_put_close(put);
     return code;
 }
+
+void weir_ckpt_ref(struct weir_ref *ref, const weir_put *put, const char *name)
+{
+    ref->kind = WEIR_REF_OBJECT;
+    snprintf(ref->name, sizeof ref->name, "%s", name);
+    weir_put_digest(put, ref->digest);
+}
+
+int weir_ckpt_put_text(weir_store *store, const char *prefix, const char *name, const char *text,
+                       size_t size, struct weir_ref *ref)
+{
+    char key[WEIR_KEY_BYTES_MAX + 72];
+    weir_put_options opts;
+    weir_put *put;
+    weir_put_options_init(&opts);
+    opts.flags = WEIR_PUT_OF_SAVE(prefix);
+    snprintf(key, sizeof key, "%s/%s", prefix, name);
+    int code = weir_put_open(&put, store, key, &opts);
+    if (code)
+        return code;
+    code = weir_put_write(put, text, size);
+    if (!code)
+        code = weir_put_commit(put, NULL);
+    if (!code && ref)
+        weir_ckpt_ref(ref, put, name);
+    weir_put_close(put);
+    return code;
+}

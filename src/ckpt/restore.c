@@ -435,8 +435,6 @@ int weir_ckpt_put_index(weir_store *store, const char *run, uint64_t step)
 {
     struct weir_json_out json = {0};
     weir_restore *r;
-    weir_put *put = NULL;
-    char key[WEIR_KEY_BYTES_MAX + 64];
     bool any = false;
     int code = weir_restore_open(&r, store, run, step);
     if (code)
@@ -449,17 +447,9 @@ int weir_ckpt_put_index(weir_store *store, const char *run, uint64_t step)
     weir_json_puts(&json, "}}\n");
     if (!code && json.failed)
         code = weir_fail_memory();
-    weir_put_options opts;
-    weir_put_options_init(&opts);
-    opts.flags = WEIR_PUT_OF_SAVE(r->info.prefix);
-    snprintf(key, sizeof key, "%s/model.safetensors.index.json", r->info.prefix);
     if (!code)
-        code = weir_put_open(&put, store, key, &opts);
-    if (!code)
-        code = weir_put_write(put, json.text, json.size);
-    if (!code)
-        code = weir_put_commit(put, NULL);
-    weir_put_close(put);
+        code = weir_ckpt_put_text(store, r->info.prefix, "model.safetensors.index.json", json.text,
+                                  json.size, NULL);
     free(json.text);
     weir_restore_close(r);
     return code;

@@ -1,7 +1,7 @@
 /* gc of saves while others commit: what is acknowledged at any moment of a gc stays. Another
  * process is a second handle whose calls run inside one of gc's system calls.
  */
-#include "stores.h"
+#include "saves.h"
 
 #include "store/view.h"
 #include "util/sys.h"
@@ -57,30 +57,6 @@ static struct weir_save save_of(const char *name, uint64_t number, uint32_t part
     return save;
 }
 
-static int put_part(weir_store *in, struct weir_ledger *to, const struct weir_save *save,
-                    uint32_t part, bool *committed)
-{
-    struct weir_ref ref = {.kind = WEIR_REF_OBJECT};
-    char prefix[WEIR_KEY_BYTES_MAX + 1], key[2 * WEIR_KEY_BYTES_MAX];
-    struct weir_set *set;
-    weir_put *put;
-    weir_put_options opts;
-    weir_put_options_init(&opts);
-    weir_ledger_prefix(to, save, prefix);
-    snprintf(ref.name, sizeof ref.name, "rank-%u", part);
-    snprintf(key, sizeof key, "%s/%s", prefix, ref.name);
-    opts.flags = WEIR_PUT_OF_SAVE(prefix);
-    OK(weir_put_open(&put, in, key, &opts));
-    OK(weir_put_write(put, ref.name, strlen(ref.name)));
-    OK(weir_put_commit(put, NULL));
-    weir_put_digest(put, ref.digest);
-    weir_put_close(put);
-    OK(weir_set_open(&set, to, save));
-    int code = weir_set_put(set, part, &ref, 1, NULL, 0, committed);
-    weir_set_close(set);
-    return code;
-}
-
 static void reads_well(const char *name)
 {
     struct weir_view *view;
@@ -112,7 +88,7 @@ static struct {
 static void straggle(void)
 {
     struct weir_save save = save_of("late", 7, 2);
-    straggled.code = put_part(other, theirs, &save, 1, &straggled.committed);
+    straggled.code = save_part(other, theirs, &save, 1, "", &straggled.committed);
 }
 
 static int age_one(const char *path, const struct stat *st, int type, struct FTW *where)
@@ -149,7 +125,7 @@ static void a_commit_during_gc_stays(void)
     for (;; moments++) {
         begin_anew(moments);
         struct weir_save save = save_of("late", 7, 2);
-        OK(put_part(store, ledger, &save, 0, &straggled.committed));
+        OK(save_part(store, ledger, &save, 0, "", &straggled.committed));
         CHECK(!straggled.committed);
         nftw(dir, age_one, 16, FTW_PHYS);
         countdown = moments;
@@ -191,7 +167,7 @@ static void make_stuck(const struct weir_save *save)
     size_t size, bytes_size;
     bool committed;
     for (uint32_t i = 0; i < 3; i++)
-        OK(put_part(store, ledger, save, i, &committed));
+        OK(save_part(store, ledger, save, i, "", &committed));
     OK(weir_part_encode(payload, &size, NULL, 0, NULL, 0));
     OK(weir_node_leaf(4, 3, payload, size, &bytes, &bytes_size));
     weir_save_text(text, save);
@@ -277,7 +253,7 @@ static void a_hole_in_the_log_protects(void)
     OK(weir_ledger_join(damaged, token, &attempt));
     for (uint64_t i = 1; i <= 4; i++) {
         struct weir_save save = save_of("s", i, 1);
-        OK(put_part(store, damaged, &save, 0, &committed));
+        OK(save_part(store, damaged, &save, 0, "", &committed));
         CHECK(committed);
     }
     unsigned files = tree_files(dir);

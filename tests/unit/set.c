@@ -1,6 +1,5 @@
 /* Group commits: parts from several writers become one entry of the log, whoever completes it. */
-#include "stores.h"
-
+#include "saves.h"
 #include "store/view.h"
 
 static weir_store *store;
@@ -16,28 +15,9 @@ static struct weir_save save_of(const char *name, uint64_t number, uint32_t part
     return save;
 }
 
-/* What a rank does: its object, then its part. */
 static int put_part(const struct weir_save *save, uint32_t part, bool *committed)
 {
-    struct weir_ref ref = {.kind = WEIR_REF_OBJECT};
-    char prefix[WEIR_KEY_BYTES_MAX + 1], key[2 * WEIR_KEY_BYTES_MAX];
-    struct weir_set *set;
-    weir_put *put;
-    weir_put_options opts;
-    weir_put_options_init(&opts);
-    weir_ledger_prefix(ledger, save, prefix);
-    snprintf(ref.name, sizeof ref.name, "rank-%u", part);
-    snprintf(key, sizeof key, "%s/%s", prefix, ref.name);
-    opts.flags = WEIR_PUT_OF_SAVE(prefix);
-    OK(weir_put_open(&put, store, key, &opts));
-    OK(weir_put_write(put, ref.name, strlen(ref.name)));
-    OK(weir_put_commit(put, NULL));
-    weir_put_digest(put, ref.digest);
-    weir_put_close(put);
-    OK(weir_set_open(&set, ledger, save));
-    int code = weir_set_put(set, part, &ref, 1, "note", 4, committed);
-    weir_set_close(set);
-    return code;
+    return save_part(store, ledger, save, part, "note", committed);
 }
 
 static void put_all(const struct weir_save *save)
