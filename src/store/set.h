@@ -27,8 +27,8 @@ struct weir_set;
 int weir_set_open(struct weir_set **out, struct weir_ledger *ledger, const struct weir_save *save);
 void weir_set_close(struct weir_set *set);
 
-/* Looks at a set that is complete, before it is committed; what it answers but 0 keeps it from that,
- * and is what all who put, finish or wait for it are told. entry: the save and its root. */
+/* Looks at a set that is complete, before it is committed; what it answers but 0 keeps it from
+ * that, and is what all who put, finish or wait for it are told. entry: the save and its root. */
 typedef int (*weir_set_fn)(void *arg, struct weir_ledger *ledger,
                            const struct weir_ledger_entry *entry, const struct weir_node *root);
 void weir_set_check(struct weir_set *set, weir_set_fn check, void *arg);

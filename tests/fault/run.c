@@ -290,6 +290,7 @@ static void want_save(struct wanted *w, struct weir_ledger *ledger,
         }
     }
     want(w, prefix, "model.safetensors.index.json");
+    want(w, prefix, "manifest");
     weir_view_close(view);
 }
 
