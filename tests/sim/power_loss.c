@@ -281,12 +281,7 @@ static void random_story(uint64_t seed)
 
 static void random_stories(void)
 {
-    for (uint64_t seed = 1; seed <= sim_seeds(); seed++) {
-        if (!sim_wanted(seed))
-            continue;
-        sim_scene(seed, "a random story");
-        random_story(seed);
-    }
+    sim_each_seed("a random story", random_story);
 }
 
 int main(void)

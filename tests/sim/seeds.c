@@ -70,6 +70,29 @@ bool sim_wanted(uint64_t seed)
     return !only || only == seed;
 }
 
+bool sim_left_out(uint64_t number, unsigned stride)
+{
+    return !only && stride && number % stride && !getenv("WEIR_TEST_LONG");
+}
+
+void sim_each_seed(const char *what, void (*play)(uint64_t seed))
+{
+    for (uint64_t seed = 1; seed <= sim_seeds(); seed++) {
+        if (!sim_wanted(seed))
+            continue;
+        sim_scene(seed, "%s", what);
+        play(seed);
+    }
+}
+
+bool sim_is_asked_for(const char *scenario, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], scenario))
+            return true;
+    return argc < 2;
+}
+
 void sim_scene(uint64_t seed, const char *fmt, ...)
 {
     va_list args;
