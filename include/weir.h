@@ -274,6 +274,10 @@ WEIR_API uint64_t weir_ckpt_attempt(const weir_ckpt *ckpt);
  * nothing is saved. *out may be NULL for a caller who will not ask. */
 WEIR_API int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors,
                             size_t count, const char *meta, const char *state, weir_saving **out);
+/* Waits until at most so many saves are under way: 0 for all of them to be over (this rank's part
+ * of each is then safe, or its failure known), queue_max - 1 for weir_ckpt_save() not to wait.
+ * Answers as weir_ckpt_save() does the error of a save that nobody asked about; -ETIMEDOUT. */
+WEIR_API int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns);
 /* 0 when it has reached the level: memory (at once), node (this rank's part is safe), home (all
  * parts are, and it is committed). -ETIMEDOUT names what is missing; 0 ns only asks. */
 WEIR_API int weir_saving_wait(weir_saving *saving, weir_level level, uint64_t timeout_ns);
@@ -288,6 +292,10 @@ typedef struct weir_ckpt_stats {
     uint64_t copy_ns;        /* and what the copying took */
 } weir_ckpt_stats;
 WEIR_API void weir_ckpt_stats_get(weir_ckpt *ckpt, weir_ckpt_stats *stats);
+
+/* How many of a tensor's numbers are NaN or infinite; 0 for types that have neither, -EINVAL for an
+ * unknown type. */
+WEIR_API int64_t weir_count_nonfinite(const char *dtype, const void *data, uint64_t size_bytes);
 
 #define WEIR_STEP_NEWEST UINT64_MAX
 

@@ -240,20 +240,60 @@ static void snapshot(struct weir_saving *s)
     pthread_mutex_unlock(&ckpt->lock);
 }
 
-/* Waits for room in the queue and enters it; answers an error nobody has heard of. */
+static int ckpt_check(const weir_ckpt *ckpt)
+{
+    return ckpt->generation == weir_fork_generation()
+               ? 0
+               : weir_fail(ECHILD,
+                           "checkpointer '%s' was opened before fork(): open it again in "
+                           "the child",
+                           ckpt->run);
+}
+
+/* Waits, with the lock held, until at most so many saves are under way; answers an error nobody has
+ * heard of, or -ETIMEDOUT. */
+static int wait_for_queue(weir_ckpt *ckpt, unsigned queued_max, uint64_t timeout_ns)
+{
+    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO), until_ns;
+    int code = 0;
+    if (__builtin_add_overflow(start_ns, timeout_ns, &until_ns) || until_ns > INT64_MAX)
+        until_ns = INT64_MAX;
+    struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    while (!ckpt->code && ckpt->queued > queued_max && !code)
+        code = -pthread_cond_clockwait(&ckpt->changed, &ckpt->lock, CLOCK_MONOTONIC, &until);
+    if (ckpt->code) {
+        code = ckpt->code;
+        weir_fail_text(code, ckpt->text);
+        weir_fail_in(code, "an earlier save failed");
+        ckpt->code = 0;
+    } else if (code) {
+        code = weir_fail(ETIMEDOUT, "%u saves of run '%s' are under way", ckpt->queued, ckpt->run);
+    }
+    return code;
+}
+
+int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns)
+{
+    int code = ckpt_check(ckpt);
+    if (code)
+        return code;
+    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    pthread_mutex_lock(&ckpt->lock);
+    code = wait_for_queue(ckpt, queued_max, timeout_ns);
+    if (queued_max)
+        ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    pthread_mutex_unlock(&ckpt->lock);
+    return code;
+}
+
+/* Waits for room in the queue and enters it. */
 static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
 {
     uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     pthread_mutex_lock(&ckpt->lock);
-    while (!ckpt->code && ckpt->queued >= ckpt->opts.queue_max)
-        pthread_cond_wait(&ckpt->changed, &ckpt->lock);
+    int code = wait_for_queue(ckpt, ckpt->opts.queue_max - 1, UINT64_MAX);
     ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
-    int code = ckpt->code;
-    if (code) {
-        weir_fail_text(code, ckpt->text);
-        weir_fail_in(code, "an earlier save failed");
-        ckpt->code = 0;
-    } else {
+    if (!code) {
         struct weir_saving **at = &ckpt->queue;
         while (*at)
             at = &(*at)->next;
@@ -264,16 +304,6 @@ static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
     }
     pthread_mutex_unlock(&ckpt->lock);
     return code;
-}
-
-static int ckpt_check(const weir_ckpt *ckpt)
-{
-    return ckpt->generation == weir_fork_generation()
-               ? 0
-               : weir_fail(ECHILD,
-                           "checkpointer '%s' was opened before fork(): open it again in "
-                           "the child",
-                           ckpt->run);
 }
 
 int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,

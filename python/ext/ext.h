@@ -1,0 +1,49 @@
+/* ext.h - what the files of the extension share. The extension knows handles, bytes and addresses,
+ * nothing of tensors: that is what the Python files beside it are for. Stable ABI, Python 3.11+.
+ *
+ * The GIL is released around every call that may wait. Where a wait can be long it is cut into
+ * slices of 100 ms, between which Python's signal handlers run: Ctrl-C works. Failures are OSErrors
+ * with the library's text: OSError's own subclasses (FileNotFoundError, PermissionError, …), and
+ * DamagedError and StaleError.
+ */
+#ifndef WEIR_PYTHON_EXT_H
+#define WEIR_PYTHON_EXT_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+#include "weir.h"
+
+#define EXT_SLICE_NS 100000000ull
+
+/* Raises what the code and the library's text say. Returns NULL. */
+PyObject *ext_fail(int code);
+PyObject *ext_fail_text(int code, const char *text);
+PyObject *ext_none(int code); /* None, or the failure */
+
+/* Waits by calling step with slices of the time until it no longer answers -ETIMEDOUT, the time is
+ * over, or a signal handler raised: then -1, with the exception set. Otherwise what step answered.
+ */
+typedef int (*ext_step)(void *handle, uint64_t timeout_ns);
+int ext_wait(ext_step step, void *handle, uint64_t timeout_ns);
+/* Seconds as a number, or None for ever; -1 with an exception if it is neither. */
+int ext_timeout(PyObject *seconds, uint64_t *out);
+
+/* A tuple of sizes, or None (then *out is NULL), as numbers at *at, which moves on. -1 with an
+ * exception if it is none, or has not ndim of them (ndim < 0: any number). Returns the number. */
+Py_ssize_t ext_sizes(PyObject *tuple, Py_ssize_t ndim, uint64_t **at, const uint64_t **out);
+PyObject *ext_shape(const uint64_t *shape, uint32_t ndim);
+
+/* The store behind a Store object, counted: it stays open until each holder has let go. NULL with
+ * an exception if it is closed. */
+weir_store *ext_store_hold(PyObject *store);
+void ext_store_let_go(PyObject *store);
+
+/* Adds the types to the module. */
+int ext_add_store(PyObject *module);
+int ext_add_ckpt(PyObject *module);
+int ext_add_restore(PyObject *module);
+int ext_add_type(PyObject *module, PyType_Spec *spec, PyObject **out);
+
+#endif

@@ -1,0 +1,272 @@
+/* restore.c - weir._weir.Restore: loading a checkpoint. */
+#include <stdlib.h>
+
+#include "ext.h"
+
+typedef struct {
+    PyObject_HEAD weir_restore *restore;
+    PyObject *store; /* held */
+    int busy;
+} Restore;
+
+static int restore_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"store", "run", "step", NULL};
+    Restore *self = (Restore *)object;
+    PyObject *store, *step = NULL;
+    const char *run;
+    uint64_t number = WEIR_STEP_NEWEST;
+    weir_restore *restore = NULL;
+    int code;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|O", names, &store, &run, &step))
+        return -1;
+    if (step && !Py_IsNone(step)) {
+        number = PyLong_AsUnsignedLongLong(step);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    weir_store *held = ext_store_hold(store);
+    if (!held)
+        return -1;
+    Py_BEGIN_ALLOW_THREADS code = weir_restore_open(&restore, held, run, number);
+    Py_END_ALLOW_THREADS if (code)
+    {
+        ext_fail(code);
+        ext_store_let_go(store);
+        return -1;
+    }
+    self->restore = restore;
+    self->store = store;
+    return 0;
+}
+
+static void release(Restore *self)
+{
+    weir_restore *restore = self->restore;
+    self->restore = NULL;
+    if (!restore)
+        return;
+    Py_BEGIN_ALLOW_THREADS weir_restore_close(restore);
+    Py_END_ALLOW_THREADS ext_store_let_go(self->store);
+}
+
+static weir_restore *restore_of(PyObject *object)
+{
+    Restore *self = (Restore *)object;
+    if (!self->restore || self->busy) {
+        PyErr_SetString(PyExc_ValueError, self->restore ? "the restore is in use by another thread"
+                                                        : "the restore is closed");
+        return NULL;
+    }
+    return self->restore;
+}
+
+static PyObject *restore_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    if (((Restore *)object)->restore && !restore_of(object))
+        return NULL;
+    release((Restore *)object);
+    Py_RETURN_NONE;
+}
+
+static void restore_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    release((Restore *)object);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static PyObject *restore_info(PyObject *object, PyObject *unused)
+{
+    weir_restore *restore = restore_of(object);
+    (void)unused;
+    if (!restore)
+        return NULL;
+    const weir_restore_info *info = weir_restore_info_get(restore);
+    return Py_BuildValue(
+        "{s:K,s:K,s:K,s:d,s:K,s:I,s:K,s:s,s:z}", "step", (unsigned long long)info->step, "attempt",
+        (unsigned long long)info->attempt, "save", (unsigned long long)info->save, "time",
+        (double)info->time_ns / 1e9, "bytes", (unsigned long long)info->size_bytes, "ranks",
+        info->ranks, "tensors", (unsigned long long)info->tensors, "prefix", info->prefix, "meta",
+        info->meta);
+}
+
+/* tensors() -> [(name, dtype, shape, bytes, pieces)], sorted by name */
+static PyObject *restore_tensors(PyObject *object, PyObject *unused)
+{
+    weir_restore *restore = restore_of(object);
+    weir_tensor_info info;
+    (void)unused;
+    if (!restore)
+        return NULL;
+    size_t count = weir_restore_info_get(restore)->tensors;
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        int code = weir_restore_tensor(restore, i, &info);
+        PyObject *row =
+            code ? ext_fail(code)
+                 : Py_BuildValue("ssNKI", info.name, info.dtype, ext_shape(info.shape, info.ndim),
+                                 (unsigned long long)info.size_bytes, info.pieces);
+        if (!row || PyList_SetItem(list, (Py_ssize_t)i, row))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* find(name) -> its number, or -1 */
+static PyObject *restore_find(PyObject *object, PyObject *args)
+{
+    const char *name;
+    weir_restore *restore = restore_of(object);
+    if (!restore || !PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    int64_t i = weir_restore_find(restore, name);
+    return PyLong_FromLongLong(i < 0 ? -1 : i);
+}
+
+/* state(rank) -> the rank's JSON, or None */
+static PyObject *restore_state(PyObject *object, PyObject *args)
+{
+    unsigned rank;
+    char *text = NULL;
+    int code;
+    weir_restore *restore = restore_of(object);
+    if (!restore || !PyArg_ParseTuple(args, "I", &rank))
+        return NULL;
+    ((Restore *)object)->busy = 1;
+    Py_BEGIN_ALLOW_THREADS code = weir_restore_state(restore, rank, &text);
+    Py_END_ALLOW_THREADS((Restore *)object)->busy = 0;
+    if (code == -ENOENT)
+        Py_RETURN_NONE;
+    if (code)
+        return ext_fail(code);
+    PyObject *out = PyUnicode_FromString(text);
+    free(text);
+    return out;
+}
+
+/* Called every few MiB: signal handlers run, and the caller's own function. */
+struct watch {
+    PyObject *progress; /* or NULL */
+    uint64_t bytes;
+};
+
+static int watch(void *arg, uint64_t more)
+{
+    struct watch *w = arg;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    w->bytes += more;
+    int stop = PyErr_CheckSignals();
+    if (!stop && w->progress) {
+        PyObject *answer = PyObject_CallFunction(w->progress, "K", (unsigned long long)w->bytes);
+        stop = !answer;
+        Py_XDECREF(answer);
+    }
+    PyGILState_Release(gil);
+    return stop;
+}
+
+/* (number, offset or None, shape or None, address) */
+static int read_slice(weir_restore *restore, PyObject *tuple, weir_slice *slice, uint64_t **sizes)
+{
+    PyObject *offset, *shape;
+    unsigned long long number, address;
+    weir_tensor_info info;
+    if (!PyArg_ParseTuple(tuple, "KOOK", &number, &offset, &shape, &address))
+        return -1;
+    int code = weir_restore_tensor(restore, (size_t)number, &info);
+    if (code) {
+        ext_fail(code);
+        return -1;
+    }
+    slice->tensor = (size_t)number;
+    slice->data = (void *)(uintptr_t)address;
+    return ext_sizes(offset, info.ndim, sizes, &slice->offset) < 0 ||
+                   ext_sizes(shape, info.ndim, sizes, &slice->shape) < 0
+               ? -1
+               : 0;
+}
+
+/* How many numbers the offsets and shapes of all slices have; -1 with an exception. */
+static Py_ssize_t count_sizes(PyObject *list)
+{
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
+        PyObject *tuple = PyList_GetItem(list, i);
+        if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 4) {
+            PyErr_SetString(PyExc_TypeError, "a slice is a tuple of four");
+            return -1;
+        }
+        for (int k = 1; k < 3; k++) {
+            PyObject *sizes = PyTuple_GetItem(tuple, k);
+            count += PyTuple_Check(sizes) ? PyTuple_Size(sizes) : 0;
+        }
+    }
+    return count;
+}
+
+static PyObject *read_slices(Restore *self, const weir_slice *slices, size_t count,
+                             PyObject *progress)
+{
+    struct watch w = {progress, 0};
+    int code;
+    self->busy = 1;
+    Py_BEGIN_ALLOW_THREADS code = weir_restore_read(self->restore, slices, count, watch, &w);
+    Py_END_ALLOW_THREADS self->busy = 0;
+    return PyErr_Occurred() ? NULL : ext_none(code);
+}
+
+/* read([slice, …], progress=None): progress is called with the bytes read so far */
+static PyObject *restore_read(PyObject *object, PyObject *args)
+{
+    PyObject *list, *progress = NULL, *out = NULL;
+    weir_restore *restore = restore_of(object);
+    if (!restore || !PyArg_ParseTuple(args, "O|O", &list, &progress))
+        return NULL;
+    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : -1;
+    Py_ssize_t numbers = count < 0 ? -1 : count_sizes(list);
+    if (numbers < 0) {
+        if (count < 0)
+            PyErr_SetString(PyExc_TypeError, "the slices are a list");
+        return NULL;
+    }
+    weir_slice *slices = calloc((size_t)count + 1, sizeof *slices);
+    uint64_t *sizes = calloc((size_t)numbers + 1, sizeof *sizes), *at = sizes;
+    int bad = !slices || !sizes;
+    if (bad)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; !bad && i < count; i++)
+        bad = read_slice(restore, PyList_GetItem(list, i), &slices[i], &at);
+    if (!bad)
+        out = read_slices((Restore *)object, slices, (size_t)count,
+                          progress && !Py_IsNone(progress) ? progress : NULL);
+    free(slices);
+    free(sizes);
+    return out;
+}
+
+static PyMethodDef methods[] = {
+    {"info", restore_info, METH_NOARGS, NULL},
+    {"tensors", restore_tensors, METH_NOARGS, NULL},
+    {"find", restore_find, METH_VARARGS, NULL},
+    {"state", restore_state, METH_VARARGS, NULL},
+    {"read", restore_read, METH_VARARGS, NULL},
+    {"close", restore_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, restore_init},
+    {Py_tp_dealloc, restore_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"weir._weir.Restore", sizeof(Restore), 0, Py_TPFLAGS_DEFAULT, slots};
+
+int ext_add_restore(PyObject *module)
+{
+    return ext_add_type(module, &spec, NULL);
+}

@@ -1,0 +1,35 @@
+"""Weir: a storage engine for AI training.
+
+    store = weir.open("/data/runs")
+    with weir.Checkpointer(store, "llama") as ck:
+        ck.save(step, {"model": model, "optimizer": optimizer})
+        loaded = ck.load(like={"model": model, "optimizer": optimizer})
+
+weir.torch has the storage of torch.distributed.checkpoint.
+"""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from ._weir import DamagedError, StaleError, Store as _Store, version as __version__
+from .checkpoint import Checkpointer, NonfiniteError, Resume, Saving
+from .loading import DamagedWarning, Loaded
+from .state import UnstorableError
+
+__all__ = ["Checkpointer", "DamagedError", "DamagedWarning", "Loaded", "NonfiniteError", "Resume",
+           "Saving", "StaleError", "Store", "UnstorableError", "open"]
+
+
+class Store(_Store):
+    """A store: objects under keys, each complete or absent, verified when read."""
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def open(url: str, create: bool = True, io: Optional[str] = None) -> Store:
+    """Opens a store: a directory's path, file:PATH or mem:. create=False: only if it is there."""
+    return Store(url, create, io)
