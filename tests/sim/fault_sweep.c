@@ -382,7 +382,7 @@ static void creating(void)
                 if (!sim_fault_fits(kind, census.trace[n - 1]))
                     continue;
                 uint64_t number = sim_case_next();
-                if (!sim_wanted(number))
+                if (!sim_case_wanted(number, 1))
                     continue;
                 sim_scene(number, "creating: %s at call %llu", sim_fault_name(kind),
                           (unsigned long long)n);

@@ -36,7 +36,7 @@ static void one_case(const struct sim_sweep *sweep, const struct sim_fault *faul
                      const char *where, bool power_loss)
 {
     uint64_t number = sim_case_next();
-    if (!sim_wanted(number) || sim_left_out(number, sweep->stride))
+    if (!sim_case_wanted(number, sweep->stride ? sweep->stride : 1))
         return;
     sim_scene(number, "%s: %s at %s %llu, %s%s", sweep->name, sim_fault_name(fault->kind), where,
               (unsigned long long)fault->first, how_often(fault),
@@ -79,4 +79,19 @@ void sim_sweep(const struct sim_sweep *sweep)
     }
     printf("ok %s: %llu cases\n", sweep->name, (unsigned long long)(cases - before));
     fflush(stdout);
+}
+
+void sim_every_cut(uint64_t draws, uint64_t (*cut)(uint64_t calls, uint64_t seed))
+{
+    sim_scene(0, "the fixed story, cut after its end");
+    uint64_t calls = cut(SIM_FOREVER, 1), number = 1000000; /* smaller ones are random stories' */
+    for (uint64_t n = 0; n <= calls; n++)
+        for (uint64_t draw = 0; draw < draws; draw++) {
+            if (!sim_case_wanted(++number, 1))
+                continue;
+            sim_scene(number, "the fixed story, cut after call %llu, draw %llu",
+                      (unsigned long long)n, (unsigned long long)draw);
+            cut(n, number);
+        }
+    printf("%llu points\n", (unsigned long long)calls + 1);
 }

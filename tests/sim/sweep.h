@@ -27,6 +27,9 @@ struct sim_sweep {
 };
 
 void sim_sweep(const struct sim_sweep *sweep);
+/* A story, with the power gone after every one of its calls, and several draws of what survives.
+ * `cut` tells the story, cut after so many calls, and returns how many there were. */
+void sim_every_cut(uint64_t draws, uint64_t (*cut)(uint64_t calls, uint64_t seed));
 /* The number of the next case, for those that a program runs itself. */
 uint64_t sim_case_next(void);
 uint64_t sim_cases(void);
