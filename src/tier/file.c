@@ -7,27 +7,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "io/dirs.h"
 #include "io/io.h"
+#include "io/lockfile.h"
 #include "io/publish.h"
 #include "tier/tier.h"
 #include "util/err.h"
 #include "util/key.h"
 #include "util/sys.h"
-#include "util/thread.h"
 
 enum {
-    TRIES_MAX = 8,                 /* a directory removed under us is looked up again */
     DIRECT_BYTES_MIN = 131072,     /* smaller files are not worth a second descriptor */
     ALLOCATE_BYTES_MIN = 64 << 20, /* streams of unknown length are preallocated in such steps, */
     ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this, */
     ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
     DENTS_BYTES = 32768,
-    LOCK_PAUSE_NS = 1000000,   /* between two tries to take the store's lock: */
-    LEASE_TRIES_MAX = 1000,    /* a second for a lease, */
-    LOCK_TRIES_MAX = 30000,    /* half a minute for a removal, */
+    LOCK_TRIES_MAX = 30000,    /* the store's lock: half a minute for a removal, */
     GUARD_LOCK_TRIES_MAX = 50, /* a moment for a plain name, or for gc */
 };
 
@@ -77,25 +73,24 @@ static struct file_tier *tier_of(const struct weir_req *req)
     return req->io.context;
 }
 
-/* Runs fn in the directory of name, once more if that directory was removed meanwhile. */
 typedef int (*in_dir_fn)(struct file_tier *t, struct weir_dir *dir, const char *base,
                          struct weir_req *req);
+struct in_dir {
+    struct weir_req *req;
+    in_dir_fn fn;
+};
+
+static int in_dir_call(void *arg, struct weir_dir *dir, const char *base)
+{
+    const struct in_dir *in = arg;
+    return in->fn(tier_of(in->req), dir, base, in->req);
+}
+
+/* Runs fn in the directory of name. */
 static int in_dir(struct weir_req *req, const char *name, enum weir_dirs_mode mode, in_dir_fn fn)
 {
-    struct file_tier *t = tier_of(req);
-    int code = -EBUSY;
-    for (int tries = 0; tries < TRIES_MAX; tries++) {
-        struct weir_dir *dir;
-        const char *base;
-        code = weir_dirs_get(t->dirs, name, mode, &dir, &base);
-        if (code)
-            break;
-        code = fn(t, dir, base, req);
-        bool again = (code == -ENOENT || code == -ESTALE) && weir_dirs_dead(t->dirs, dir);
-        weir_dirs_put(t->dirs, dir);
-        if (!again)
-            break;
-    }
+    struct in_dir in = {req, fn};
+    int code = weir_dirs_in(tier_of(req)->dirs, name, mode, in_dir_call, &in);
     /* Below a file there is nothing, as on a tier without directories. */
     if (code == -ENOTDIR && mode == WEIR_DIRS_FIND)
         code = -ENOENT;
@@ -461,17 +456,6 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
                      req->name, weir_errno_text(synced));
 }
 
-/* Which directories stay although they are empty. */
-static const char *kept_part(const char *name)
-{
-    static const char *const own[] = {WEIR_DIR_SEAL, WEIR_DIR_DATA,  WEIR_DIR_LEARN, WEIR_DIR_LOG,
-                                      WEIR_DIR_SET,  WEIR_DIR_LEASE, WEIR_DIR_TMP};
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        if (!strncmp(name, own[i], strlen(own[i])))
-            return own[i];
-    return weir_name_is_own(name) ? name : "";
-}
-
 /* A directory that changed lately is about to be used. */
 static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *base,
                       struct weir_req *req)
@@ -485,40 +469,17 @@ static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *bas
     return age_ns >= 0 && (uint64_t)age_ns >= req->off ? 0 : weir_fail(EBUSY, "a young directory");
 }
 
-/* The store's lock, held for moments. Whoever stands still with it (a stopped process) makes a
+/* Holds the store's lock, for moments. Whoever stands still with it (a stopped process) makes a
  * removal fail with -EBUSY in the end; a plain name is not worth even that wait, and gc comes
  * again. */
-static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
-                   struct weir_req *req)
-{
-    int fd = weir_sys->open(dir->fd, base, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-    if (fd == -EACCES) /* another user's: reading is enough to lock it, but on NFS */
-        fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
-    if (fd < 0)
-        return fail_at(t, fd, "open", LOCK_NAME);
-    int tries_max = req->guard ? GUARD_LOCK_TRIES_MAX : LOCK_TRIES_MAX;
-    int code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
-    for (int tries = 1; code == -EWOULDBLOCK && tries < tries_max; tries++) {
-        weir_sys->sleep_ns(LOCK_PAUSE_NS);
-        code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
-    }
-    if (code) {
-        weir_sys->close(fd);
-        return fail_at(t, code == -EWOULDBLOCK ? -EBUSY : code, "lock", LOCK_NAME);
-    }
-    req->io.lock_fd = fd;
-    return 0;
-}
-
 static int locked(struct weir_req *req, int (*fn)(struct weir_req *req))
 {
-    int code = in_dir(req, LOCK_NAME, WEIR_DIRS_MAKE, lock_in);
-    if (code)
-        return code;
-    code = fn(req);
-    /* Closing alone would not unlock while a forked child has the descriptor, too. */
-    weir_sys->flock(req->io.lock_fd, LOCK_UN);
-    weir_sys->close(req->io.lock_fd);
+    int fd = weir_lockfile_take(tier_of(req)->dirs, LOCK_NAME,
+                                req->guard ? GUARD_LOCK_TRIES_MAX : LOCK_TRIES_MAX);
+    if (fd < 0)
+        return fd;
+    int code = fn(req);
+    weir_lockfile_release(fd);
     return code;
 }
 
@@ -575,7 +536,7 @@ static void do_remove(struct weir_req *req)
                           : in_dir(req, req->name, WEIR_DIRS_FIND, is_dir ? dir_is_old : remove_in);
     weir_req_take(req, code);
     if (!code)
-        weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
+        weir_dirs_prune(tier_of(req)->dirs, req->name, weir_name_kept(req->name));
 }
 
 /* The plain name of what the record stands for, if it is that. It goes for good before the record
@@ -614,110 +575,15 @@ static void do_remove_if(struct weir_req *req)
     struct weir_dirs *dirs = tier_of(req)->dirs;
     if (weir_req_take(req, locked(req, remove_if)))
         return;
-    weir_dirs_prune(dirs, req->name, kept_part(req->name));
+    weir_dirs_prune(dirs, req->name, weir_name_kept(req->name));
     if (req->name2)
-        weir_dirs_prune(dirs, req->name2, kept_part(req->name2));
+        weir_dirs_prune(dirs, req->name2, weir_name_kept(req->name2));
 }
 
-/* ---- leases ---- */
-
-struct file_lease {
-    struct weir_handle handle;
-    struct file_tier *tier;
-    int fd;
-    bool alone;
-    unsigned generation; /* of fork() */
-    char name[];
-};
-
-static int unlink_in(struct file_tier *t, struct weir_dir *dir, const char *base,
-                     struct weir_req *req)
-{
-    (void)t, (void)req;
-    return weir_sys->unlink(dir->fd, base, false);
-}
-
-/* Who had it alone leaves nothing behind: whoever opened the file meanwhile finds its name gone,
- * and makes another. A forked child shares its parent's lock, and must not give that back. */
-static void lease_close(struct weir_handle *handle)
-{
-    struct file_lease *lease = (struct file_lease *)handle;
-    bool ours = lease->generation == weir_fork_generation();
-    if (ours && lease->alone) {
-        struct weir_req req;
-        char text[WEIR_TEXT_MAX]; /* why the caller gives it back: a failure here is none of his */
-        snprintf(text, sizeof text, "%s", weir_fail_last());
-        weir_req_init(&req, WEIR_OP_REMOVE);
-        req.io.context = lease->tier;
-        if (!in_dir(&req, lease->name, WEIR_DIRS_FIND, unlink_in))
-            weir_dirs_prune(lease->tier->dirs, lease->name, kept_part(lease->name));
-        weir_fail_text(0, text);
-    }
-    if (ours)
-        weir_sys->flock(lease->fd, LOCK_UN);
-    weir_sys->close(lease->fd);
-    free(lease);
-}
-
-/* A descriptor that holds the lock on the file of that name, -EAGAIN if the name is another's by
- * then, -EBUSY. */
-static int lease_lock(struct weir_dir *dir, const char *base, bool alone)
-{
-    struct weir_sys_stat a, b;
-    int fd = weir_sys->open(dir->fd, base, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-    if (fd == -EACCES) { /* another user's; or there is none, and it may not be made */
-        fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
-        fd = fd == -ENOENT ? -EACCES : fd;
-    }
-    if (fd < 0)
-        return fd;
-    int code = weir_sys->flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB);
-    if (code == -EWOULDBLOCK)
-        code = -EBUSY;
-    if (!code)
-        code = weir_sys->fstat(fd, &a);
-    if (!code) {
-        code = weir_sys->stat(dir->fd, base, &b);
-        if (code == -ENOENT || (!code && (a.ino != b.ino || a.dev != b.dev)))
-            code = -EAGAIN;
-    }
-    if (!code)
-        return fd;
-    weir_sys->flock(fd, LOCK_UN);
-    weir_sys->close(fd);
-    return code;
-}
-
-static int lease_in(struct file_tier *t, struct weir_dir *dir, const char *base,
-                    struct weir_req *req)
-{
-    size_t size = strlen(req->name) + 1;
-    struct file_lease *lease = weir_alloc(sizeof *lease + size);
-    if (!lease)
-        return weir_fail_memory();
-    int fd = -EAGAIN;
-    for (int tries = 0; fd == -EAGAIN && tries < TRIES_MAX; tries++)
-        fd = lease_lock(dir, base, req->alone);
-    if (fd < 0) {
-        free(lease);
-        bool none = fd == -ENOSYS || fd == -EOPNOTSUPP || fd == -ENOLCK;
-        return fail_at(t, none ? -ENOTSUP : fd == -EAGAIN ? -EBUSY : fd, "lease", req->name);
-    }
-    *lease = (struct file_lease){{lease_close}, t, fd, req->alone, weir_fork_generation()};
-    memcpy(lease->name, req->name, size);
-    req->handle = &lease->handle;
-    return 0;
-}
-
-/* A share that is refused is gc's, for moments. */
 static void do_lease(struct weir_req *req)
 {
-    int code = in_dir(req, req->name, WEIR_DIRS_MAKE, lease_in);
-    for (int tries = 1; code == -EBUSY && !req->alone && tries < LEASE_TRIES_MAX; tries++) {
-        weir_sys->sleep_ns(LOCK_PAUSE_NS);
-        code = in_dir(req, req->name, WEIR_DIRS_MAKE, lease_in);
-    }
-    weir_req_take(req, code);
+    weir_req_take(req,
+                  weir_lockfile_lease(&req->handle, tier_of(req)->dirs, req->name, req->alone));
 }
 
 /* ---- listing ---- */

@@ -32,6 +32,8 @@ int weir_key_check(const char *key);
 int weir_prefix_check(const char *prefix);
 /* Is that ".weir" or below it? */
 bool weir_name_is_own(const char *name);
+/* The leading part of a name whose directories stay although they are empty. Borrowed. */
+const char *weir_name_kept(const char *name);
 /* DIR + key + "~" into out. */
 void weir_key_name(char out[WEIR_NAME_BYTES_MAX], const char *dir, const char *key);
 /* .weir/data/ + key + "~" + nonce into out. */

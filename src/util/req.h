@@ -102,7 +102,6 @@ struct weir_req {
     struct {
         void *context; /* the tier's */
         struct weir_file *file;
-        int lock_fd;
         size_t done;
         unsigned tries;   /* that were to be repeated */
         unsigned pending; /* answers the ring still owes */
