@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/dents.h"
 #include "io/dirs.h"
 #include "io/io.h"
 #include "io/lockfile.h"
 #include "io/publish.h"
+#include "io/spare.h"
 #include "tier/tier.h"
 #include "util/err.h"
 #include "util/key.h"
@@ -22,9 +24,9 @@ enum {
     ALLOCATE_BYTES_MIN = 64 << 20, /* streams of unknown length are preallocated in such steps, */
     ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this, */
     ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
-    DENTS_BYTES = 32768,
-    LOCK_TRIES_MAX = 30000,    /* the store's lock: half a minute for a removal, */
-    GUARD_LOCK_TRIES_MAX = 50, /* a moment for a plain name, or for gc */
+    SMALL_ROOM_BYTES = 16 << 20,   /* with less than this, spares go for a small object */
+    LOCK_TRIES_MAX = 30000,        /* the store's lock: half a minute for a removal, */
+    GUARD_LOCK_TRIES_MAX = 50,     /* a moment for a plain name, or for gc */
 };
 
 #define LOCK_NAME ".weir/lock"
@@ -33,6 +35,7 @@ struct file_tier {
     struct weir_tier tier;
     struct weir_io *io;
     struct weir_dirs *dirs;
+    struct weir_spares *spares;
 };
 
 /* An open file, to read; or the beginning of a sink. */
@@ -52,20 +55,8 @@ struct file_sink {
 
 struct file_cursor {
     struct weir_handle handle;
-    int fd;
-    size_t used, size;
-    char dents[DENTS_BYTES] __attribute__((aligned(8)));
+    struct weir_dents dents;
 };
-
-/* What getdents64(2) fills in. */
-struct dirent64_raw {
-    uint64_t ino;
-    int64_t off;
-    uint16_t reclen;
-    uint8_t type;
-    char name[];
-};
-enum { TYPE_UNKNOWN = 0, TYPE_DIR = 4, TYPE_FILE = 8 };
 
 /* The tier a task's request is for: see file_submit(). */
 static struct file_tier *tier_of(const struct weir_req *req)
@@ -277,13 +268,22 @@ static void sink_close(struct weir_handle *handle)
     free(sink);
 }
 
+/* Then what is kept for speed goes, and it is tried again. */
+static bool is_full(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT;
+}
+
 /* Space for the bytes up to `end`, taken early: it fails early when the disk is full, and writes
  * into allocated space do not wait for each other. */
 static int sink_allocate(struct file_sink *sink, uint64_t end)
 {
     if (sink->no_fallocate || end <= sink->allocated)
         return 0;
-    int code = weir_sys->fallocate(sink->blob.file.fd, sink->allocated, end - sink->allocated);
+    int fd = sink->blob.file.fd;
+    int code = weir_sys->fallocate(fd, sink->allocated, end - sink->allocated);
+    if (is_full(code) && weir_spares_drop(sink->blob.tier->spares, false))
+        code = weir_sys->fallocate(fd, sink->allocated, end - sink->allocated);
     if (code == -EOPNOTSUPP || code == -ENOSYS || code == -EINTR) {
         sink->no_fallocate = true;
         return 0;
@@ -358,12 +358,17 @@ static int create(struct file_tier *t, struct weir_req *req)
     sink->blob.handle.close = sink_close;
     sink->blob.tier = t;
     memcpy(sink->name, req->name, size);
+    if (req->small)
+        weir_spares_make_room(t->spares, SMALL_ROOM_BYTES);
     int code = weir_tmp_open(&sink->tmp, t->dirs);
+    if (is_full(code) && weir_spares_drop(t->spares, false))
+        code = weir_tmp_open(&sink->tmp, t->dirs);
     if (code) {
         free(label);
         free(sink);
         return code;
     }
+    sink->allocated = weir_spares_take(t->spares, &sink->tmp, req->off);
     sink->blob.file = (struct weir_file){.fd = sink->tmp.fd, .dfd = -1, .label = label};
     code = sink_prepare(sink, req);
     if (code)
@@ -419,7 +424,10 @@ static void do_commit(struct weir_req *req)
 static void do_put(struct weir_req *req)
 {
     struct file_tier *t = tier_of(req);
-    weir_req_take(req, weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt));
+    int code = weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt);
+    if (is_full(code) && req->doubt == WEIR_SURE && weir_spares_drop(t->spares, false))
+        code = weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt);
+    weir_req_take(req, code);
 }
 
 /* ---- names ---- */
@@ -441,6 +449,8 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
                      struct weir_req *req)
 {
     int code = req->handle ? same_file(t, dir, base, req) : 0;
+    if (req->reuse && !req->handle && !weir_spares_keep(t->spares, dir, base))
+        return 0;
     if (!code && (code = weir_sys->unlink(dir->fd, base, false))) {
         req->doubt = weir_is_refusal(code) ? WEIR_SURE : WEIR_DOUBT_LOST;
         fail_at(t, code, "remove", req->name);
@@ -549,7 +559,13 @@ static int remove_alias(struct weir_req *req)
     alias.handle = req->handle;
     alias.sync = true;
     alias.io.context = tier_of(req);
-    int code = in_dir(&alias, alias.name, WEIR_DIRS_FIND, remove_in);
+    struct weir_sys_stat st;
+    int code = weir_sys->fstat(((struct file_blob *)req->handle)->file.fd, &st);
+    if (code)
+        return fail_at(alias.io.context, code, "stat", req->name2);
+    code = in_dir(&alias, alias.name, WEIR_DIRS_FIND, remove_in);
+    /* The data's own name is all that is left. One that others removed may come back. */
+    req->reuse = !code && st.nlink == 2;
     /* Behind a link that took a directory's place nobody finds it either. */
     return code == -ENOENT || code == -ESTALE || code == -ELOOP ? 0 : code;
 }
@@ -558,6 +574,7 @@ static int remove_alias(struct weir_req *req)
 static int remove_if(struct weir_req *req)
 {
     int code = record_is(tier_of(req), req->name, req->buf, req->len);
+    req->reuse = false;
     if (!code && req->name2 && req->handle)
         code = remove_alias(req);
     if (code)
@@ -565,8 +582,11 @@ static int remove_if(struct weir_req *req)
     struct weir_handle *handle = req->handle;
     req->handle = NULL; /* it is not the record's */
     req->sync = true;
+    bool reuse = req->reuse;
+    req->reuse = false; /* nor is this */
     code = in_dir(req, req->name, WEIR_DIRS_FIND, remove_in);
     req->handle = handle;
+    req->reuse = reuse;
     return code;
 }
 
@@ -591,7 +611,7 @@ static void do_lease(struct weir_req *req)
 static void cursor_close(struct weir_handle *handle)
 {
     struct file_cursor *cursor = (struct file_cursor *)handle;
-    weir_sys->close(cursor->fd);
+    weir_dents_close(&cursor->dents);
     free(cursor);
 }
 
@@ -605,10 +625,8 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
     struct file_cursor *cursor = weir_alloc(sizeof *cursor);
     if (!cursor)
         return weir_fail_memory();
-    /* A descriptor of its own: the position in a directory belongs to the open file. */
-    cursor->fd = weir_sys->open(dir->fd, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (cursor->fd < 0) {
-        int code = cursor->fd;
+    int code = weir_dents_open(&cursor->dents, dir);
+    if (code) {
         free(cursor);
         return fail_at(t, code, "list", req->name);
     }
@@ -617,42 +635,22 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
     return 0;
 }
 
-/* 'f', 'd', or 0 for what is neither (links, pipes, "." and ".."). */
-static char entry_type(struct file_cursor *cursor, const struct dirent64_raw *entry)
-{
-    if (!strcmp(entry->name, ".") || !strcmp(entry->name, ".."))
-        return 0;
-    if (entry->type == TYPE_UNKNOWN) {
-        struct weir_sys_stat st;
-        if (weir_sys->stat(cursor->fd, entry->name, &st))
-            return 0;
-        return st.is_dir ? 'd' : st.is_file ? 'f' : 0;
-    }
-    return entry->type == TYPE_DIR ? 'd' : entry->type == TYPE_FILE ? 'f' : 0;
-}
-
 static int fill_page(struct file_tier *t, struct weir_req *req)
 {
-    struct file_cursor *cursor = (struct file_cursor *)req->handle;
+    struct weir_dents *dents = &((struct file_cursor *)req->handle)->dents;
     size_t used = 0;
-    for (;;) {
-        if (cursor->used == cursor->size) {
-            if (req->result)
-                return 0; /* what there is; the next page asks again */
-            ssize_t n = weir_sys->getdents(cursor->fd, cursor->dents, sizeof cursor->dents);
-            if (n < 0)
-                return fail_at(t, (int)n, "list", req->name);
-            cursor->used = 0;
-            cursor->size = (size_t)n;
-            if (!n)
-                return 0;
-        }
-        const struct dirent64_raw *entry = (void *)(cursor->dents + cursor->used);
-        char type = entry_type(cursor, entry);
-        if (type && !weir_list_page_add(req, &used, type == 'd', entry->name))
+    const char *name;
+    int type;
+    /* What there is; the next page asks again. */
+    while (!req->result || !weir_dents_is_empty(dents)) {
+        type = weir_dents_look(dents, &name);
+        if (type < 0)
+            return fail_at(t, type, "list", req->name);
+        if (!type || (type != '?' && !weir_list_page_add(req, &used, type == 'd', name)))
             return 0;
-        cursor->used += entry->reclen;
+        weir_dents_skip(dents);
     }
+    return 0;
 }
 
 static void do_list(struct weir_req *req)
@@ -745,6 +743,7 @@ static int sweep(struct file_tier *t, struct weir_req *req)
             code = sweep_page(t, req, page, list.result);
     } while (!code && list.result);
     weir_handle_close(list.handle);
+    req->stat.size = weir_spares_drop(t->spares, req->dry);
     return code == -ENOENT ? 0 : code;
 }
 
@@ -778,19 +777,24 @@ static void file_submit(struct weir_tier *tier, struct weir_req *req)
 static void file_close(struct weir_tier *tier)
 {
     struct file_tier *t = (struct file_tier *)tier;
+    weir_spares_close(t->spares);
     weir_dirs_close(t->dirs);
     free(t);
 }
 
 static const struct weir_tier_ops file_ops = {"file", file_submit, file_close};
 
-int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create)
+int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
+                        const struct weir_file_options *opts)
 {
     struct file_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
     int code = weir_dirs_open(&t->dirs, path, create);
+    if (!code)
+        code = weir_spares_open(&t->spares, t->dirs, opts->spare_bytes_max, opts->spare_bytes_min);
     if (code) {
+        weir_dirs_close(t->dirs);
         free(t);
         return code;
     }

@@ -24,6 +24,7 @@
 #define WEIR_DIR_SET ".weir/set/"
 #define WEIR_DIR_LEASE ".weir/lease/"
 #define WEIR_DIR_TMP ".weir/tmp/"
+#define WEIR_DIR_SPARE ".weir/spare/"
 #define WEIR_NAME_STORE ".weir/store"
 
 /* 0, or -EINVAL / -ENAMETOOLONG with a text that quotes the key and names what is wrong. */

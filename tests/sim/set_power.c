@@ -133,6 +133,13 @@ static void collect(uint32_t flags)
     CHECK(!code || sim.off);
 }
 
+/* What a checkpointer does after a commit: files of what it deletes are written over. */
+static void tidy(void)
+{
+    int code = weir_ledger_collect(life.store, SIM_LEDGER, 0);
+    CHECK(!code || sim.off);
+}
+
 static void look(void)
 {
     struct weir_view *view;
@@ -255,6 +262,8 @@ static void story(void)
         put_parts("s1", 1, PARTS);
         retire(&life.saves[0]);
         put_parts("s3", 0, 1);
+        tidy();
+        put_parts("s6", 0, PARTS);
         collect(0);
     }
     if (!sim.off) {
@@ -267,6 +276,16 @@ static void story(void)
     close_both();
 }
 
+static unsigned reused; /* files that were written over */
+
+static unsigned count_calls(enum sim_call call)
+{
+    unsigned count = 0;
+    for (uint64_t i = 0; i < sim.calls && i < SIM_TRACE_MAX; i++)
+        count += sim.trace[i] == call;
+    return count;
+}
+
 /* Returns how many calls the story took. */
 static uint64_t cut(uint64_t cut_after, uint64_t seed)
 {
@@ -274,6 +293,7 @@ static uint64_t cut(uint64_t cut_after, uint64_t seed)
     sim.cut_after = cut_after;
     story();
     uint64_t calls = sim.calls;
+    reused = count_calls(SIM_CALL_RECYCLABLE);
     sim_reboot(seed);
     after_reboot();
     sim_stop();
@@ -284,6 +304,7 @@ static void every_point(void)
 {
     sim_scene(0, "the fixed story, cut after its end");
     uint64_t calls = cut(SIM_FOREVER, 1), cases = 0;
+    CHECK(reused >= 3);
     for (uint64_t n = 0; n <= calls; n++)
         for (uint64_t draw = 0; draw < DRAWS; draw++) {
             /* Numbered from a million on: the small ones are the random stories'. */
@@ -321,7 +342,10 @@ static void random_step(struct sim_rng *rng)
         retire(any);
     else {
         sim_sleep(sim_rng_below(rng, 3) * GRACE_S * SECOND);
-        collect(dice < 92 ? WEIR_GC_NOW : 0);
+        if (dice < 94)
+            tidy();
+        else
+            collect(dice < 97 ? WEIR_GC_NOW : 0);
     }
 }
 
