@@ -30,8 +30,7 @@
  *  - LEASE holds a name for as long as its handle is open: with others, or alone (-EBUSY while
  *    anybody else has it; it then leaves nothing behind). It dies with its holder.
  *  - SWEEP drops temporaries older than `off` nanoseconds (with `dry`, only counts them), and all
- *    that is kept for reuse (stat.size is its bytes), and sets stat.time_ns to what the tier's clock
- *    says now.
+ *    that is kept for reuse (stat.size is its bytes). stat.time_ns is the tier's clock then.
  */
 #ifndef WEIR_TIER_TIER_H
 #define WEIR_TIER_TIER_H
