@@ -214,6 +214,7 @@ typedef struct weir_gc_result {
     uint64_t links_restored;/* plain names put back */
     uint64_t saves;         /* retired or abandoned saves deleted, with all their objects */
     uint64_t young;         /* debris left because it is younger than the grace */
+    uint64_t spare_bytes;   /* released: of deleted files that were kept to be written over */
 } weir_gc_result;
 /* result, if not NULL, is filled also on failure: with what was done before it. progress (of files
  * looked at) may be NULL. */
