@@ -9,6 +9,7 @@
 #include "io/io.h"
 #include "store/landing.h"
 #include "store/seal.h"
+#include "store/span.h"
 #include "tier/tier.h"
 #include "weir.h"
 
@@ -63,6 +64,13 @@ struct weir_sealed {
 /* -ENOENT if there is none (without a text worth showing), -EBADMSG, … */
 int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key);
 void weir_sealed_free(struct weir_sealed *sealed);
+
+/* Reads the spans (span.h), which are sorted and within the object, and verifies every block they
+ * touch. progress (of bytes asked for) may be NULL, as may `bad`, which a failure points to a span
+ * it is about, or to none. After a failure no more is read, nothing is written any more when this
+ * returns, and what was not verified is not left in the caller's memory. */
+int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size_t count,
+                           weir_progress_fn progress, void *arg, const struct weir_span **bad);
 
 /* The SHA-256 of an object's seal, by which a log names it; zeros for a foreign object. */
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
