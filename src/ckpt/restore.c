@@ -1,8 +1,8 @@
 /* restore.c - loading: any box of any tensor, from whatever pieces it was saved in.
  *
  * A box and a piece have a box in common, which is rows of bytes that are without gaps in both the
- * file and the caller's memory: spans (store/span.h). All spans of a call are sorted by where they
- * are, and those of one file are one scattered read.
+ * file and the caller's memory: spans (store/span.h). All spans of a call, sorted by where they
+ * are, are one scattered read.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -175,7 +175,7 @@ int weir_restore_state(weir_restore *r, uint32_t rank, char **out)
 struct plan {
     weir_restore *restore;
     struct weir_span *spans;
-    size_t count, room;
+    size_t count, room, next; /* next: the first not read yet */
     bool is_sorted;
     weir_progress_fn progress;
     void *arg;
@@ -344,37 +344,43 @@ static int fail_tensor(weir_restore *r, const struct weir_span *span, int code)
                         weir_manifest_at(r->manifest, span->tag)->name);
 }
 
-/* The spans of one file. */
-static int read_file(struct plan *p, const struct weir_span *spans, size_t count)
+/* The next file, and its spans. */
+static int next_file(void *arg, struct weir_source *out)
 {
-    weir_restore *r = p->restore;
-    const struct weir_span *bad = spans;
+    struct plan *p = arg;
+    const struct weir_span *spans = &p->spans[p->next], *bad = spans;
+    size_t count = 0, left = p->count - p->next;
     weir_object *file;
-    int code = file_of(r, spans->group, &file);
-    for (size_t i = 0; !code && i < count; i++)
-        if (weir_span_end(&spans[i]) > weir_object_info(file)->size_bytes) {
-            bad = &spans[i];
+    if (!left)
+        return 0;
+    int code = file_of(p->restore, spans->group, &file);
+    for (; !code && count < left && spans[count].group == spans->group; count++)
+        if (weir_span_end(&spans[count]) > weir_object_info(file)->size_bytes) {
+            bad = &spans[count];
             code = weir_fail(EBADMSG, "'%s' ends too early", weir_object_info(file)->key);
         }
-    if (!code)
-        code = weir_object_read_spans(file, spans, count, p->progress, p->arg, &bad);
-    if (code == -ECANCELED)
-        return weir_fail(ECANCELED, "loading '%s' was stopped", r->info.prefix);
-    return code && bad ? fail_tensor(r, bad, code) : code;
+    if (code)
+        return fail_tensor(p->restore, bad, code);
+    p->next += count;
+    *out = (struct weir_source){file, spans, count};
+    return 1;
 }
 
-/* Reads what is planned, one file after the other. */
+/* Reads what is planned, in the order of the files. */
 static int plan_run(struct plan *p)
 {
-    int code = 0;
+    struct weir_sources sources = {.next = next_file, .arg = p};
+    const struct weir_span *bad;
     if (!p->is_sorted)
         qsort(p->spans, p->count, sizeof *p->spans, by_place);
-    for (size_t i = 0, k; !code && i < p->count; i = k) {
-        for (k = i + 1; k < p->count && p->spans[k].group == p->spans[i].group; k++)
-            ;
-        code = read_file(p, &p->spans[i], k - i);
-    }
-    p->count = 0;
+    for (size_t i = 0; i < p->count; i++)
+        sources.bytes += weir_span_bytes(&p->spans[i]);
+    int code = weir_sources_read(p->restore->store, &sources, p->progress, p->arg, &bad);
+    if (code == -ECANCELED)
+        weir_fail(ECANCELED, "loading '%s' was stopped", p->restore->info.prefix);
+    else if (code && bad)
+        fail_tensor(p->restore, bad, code);
+    p->count = p->next = 0;
     p->is_sorted = true;
     return code;
 }

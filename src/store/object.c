@@ -148,7 +148,7 @@ void weir_object_close(weir_object *obj)
         weir_learned_keep(&obj->learned, obj->store, obj->key, obj->info.size_bytes,
                           (int64_t)obj->info.time_ns, WEIR_BLOCK_BYTES_MAX);
     forget(obj);
-    free(obj->reqs);
+    free(obj->slots);
     free(obj);
 }
 

@@ -9,7 +9,7 @@ struct weir_object {
     struct weir_handle *blob;
     struct weir_sealed sealed;   /* of a sealed object */
     struct weir_learned learned; /* of a foreign one */
-    struct weir_req *reqs;       /* a scan's */
+    void *slots;                 /* a scan's */
     weir_info info;
     char nonce[2 * WEIR_NONCE_BYTES + 1];
     char key[WEIR_KEY_BYTES_MAX + 1];

@@ -1,7 +1,8 @@
-/* scan.c - the one get path: any spans of an object, verified on arrival.
+/* scan.c - the one get path: any spans of objects, verified on arrival.
  *
  * The blocks that the spans touch are read in units of at most 1 MiB that begin and end at block
- * boundaries, several in flight, in the order of the object. A unit that lies within one row of a
+ * boundaries, several in flight, in the order of the object; where one object ends, the next one's
+ * units follow. A unit that lies within one row of a
  * span can land in the caller's memory if that is aligned (then no byte is copied), and does unless
  * that is the slower way here (landing.h); any other lands in a pool buffer. Every block of it is
  * checked before the caller may see it; a unit that fails is wiped. Foreign objects take the same
@@ -10,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "store/object.h"
@@ -18,16 +20,29 @@
 
 enum { GAP_BYTES_MAX = 65536 }; /* reading over a smaller gap costs less than a second request */
 
+/* A request, and what of the objects it is for. */
+struct slot {
+    struct weir_req req;
+    struct slot *next;
+    weir_object *obj;
+    const struct weir_span *spans, *spans_end; /* those that may want some of it */
+    bool pooled;                               /* it lands in a pool buffer */
+};
+_Static_assert(offsetof(struct slot, req) == 0, "a request's slot is where the request is");
+
 /* One read call: what was asked for, what is under way. */
 struct scan {
-    weir_object *obj;
+    weir_store *store;
+    const struct weir_sources *sources;
+    weir_object *obj;                          /* the one that is being sent */
     const struct weir_span *spans, *spans_end; /* those still to be sent, at least in part */
     uint64_t next;                             /* everything before it was sent */
+    uint64_t obj_bytes;                        /* asked for of this object */
     uint64_t bytes_left;                       /* asked for and not yet here */
     weir_progress_fn progress;                 /* or NULL */
     void *progress_arg;
     struct weir_queue done;
-    struct weir_req *idle;
+    struct slot *idle;
     struct weir_trial trial;
     unsigned in_flight;
     const struct weir_span *bad; /* one that a failure is about, or NULL */
@@ -96,7 +111,7 @@ static bool next_unit(const struct scan *scan, struct unit *out)
  * for each other. A unit that can do without a buffer waits for none. */
 static int unit_buffer(struct scan *scan, const struct unit *unit, void **buf, bool *in_place)
 {
-    weir_store *store = scan->obj->store;
+    weir_store *store = scan->store;
     struct weir_pool *pool = weir_io_pool(store->io);
     *in_place = unit->place;
     if (!*in_place)
@@ -110,10 +125,23 @@ static int unit_buffer(struct scan *scan, const struct unit *unit, void **buf, b
     return 0;
 }
 
-/* Sends a unit off; false if it cannot go now. tag is 1 if it lands in a pool buffer. */
+static struct slot *slot_take(struct scan *scan)
+{
+    struct slot *slot = scan->idle;
+    scan->idle = slot->next;
+    scan->in_flight++;
+    return slot;
+}
+
+static void slot_give_back(struct scan *scan, struct slot *slot)
+{
+    slot->next = scan->idle;
+    scan->idle = slot;
+}
+
+/* Sends a unit off; false if it cannot go now. */
 static bool send_unit(struct scan *scan, const struct unit *unit, bool only)
 {
-    weir_object *obj = scan->obj;
     bool in_place;
     void *buf;
     int code = unit_buffer(scan, unit, &buf, &in_place);
@@ -121,33 +149,35 @@ static bool send_unit(struct scan *scan, const struct unit *unit, bool only)
         scan_failed(scan, code, NULL);
     if (code)
         return false;
-    struct weir_req *req = scan->idle;
-    scan->idle = req->next;
-    scan->in_flight++;
+    struct slot *slot = slot_take(scan);
+    struct weir_req *req = &slot->req;
     scan->next = unit->range.end;
     scan->spans = unit->spans;
+    slot->obj = scan->obj;
+    slot->spans = unit->spans;
+    slot->spans_end = scan->spans_end;
+    slot->pooled = !in_place;
     weir_req_init(req, WEIR_OP_READ);
-    req->handle = obj->blob;
+    req->handle = scan->obj->blob;
     req->buf = buf;
     req->len = unit->range.end - unit->range.begin;
     req->cap = in_place ? req->len : WEIR_BUFFER_BYTES;
     req->off = unit->range.begin;
-    req->tag = !in_place;
-    req->owner = (void *)unit->spans;
     req->blocking = only; /* nothing else is under way: no thread need be woken */
     weir_req_push(req, weir_queue_done, &scan->done);
-    weir_tier_submit(obj->store->tier, req);
+    weir_tier_submit(scan->store->tier, req);
     return true;
 }
 
 /* Checks the blocks that somebody wants: one that was only read over may be as it likes. */
-static int check_unit(struct scan *scan, const struct weir_req *req, const struct weir_span **bad)
+static int check_unit(const struct slot *slot, const struct weir_span **bad)
 {
-    weir_object *obj = scan->obj;
-    const struct weir_span *look = req->owner;
+    weir_object *obj = slot->obj;
+    const struct weir_req *req = &slot->req;
+    const struct weir_span *look = slot->spans;
     uint64_t end = req->off + req->len;
     struct weir_range block, wanted;
-    *bad = weir_spans_find(&look, scan->spans_end, req->off, &wanted);
+    *bad = weir_spans_find(&look, slot->spans_end, req->off, &wanted);
     if (req->code)
         return weir_fail_text(req->code, req->text);
     if (req->result < req->len)
@@ -155,7 +185,7 @@ static int check_unit(struct scan *scan, const struct weir_req *req, const struc
                          obj->key, req->off + req->result, obj->info.size_bytes);
     for (block.begin = req->off; block.begin < end; block.begin = block.end) {
         block.end = min_u64(block.begin + obj->info.block_bytes, end);
-        *bad = weir_spans_find(&look, scan->spans_end, block.begin, &wanted);
+        *bad = weir_spans_find(&look, slot->spans_end, block.begin, &wanted);
         if (!*bad || wanted.begin >= block.end)
             continue;
         int code = weir_object_check(obj, (char *)req->buf + (block.begin - req->off), &block);
@@ -169,49 +199,81 @@ static int check_unit(struct scan *scan, const struct weir_req *req, const struc
  * in the caller's memory was not checked, and is wiped. */
 static void take_unit(struct scan *scan)
 {
-    weir_object *obj = scan->obj;
-    struct weir_req *req = weir_queue_get(&scan->done);
+    struct slot *slot = (struct slot *)weir_queue_get(&scan->done);
+    const struct weir_req *req = &slot->req;
     struct weir_range range = {req->off, req->off + req->len};
     const struct weir_span *bad;
     scan->in_flight--;
-    int code = scan->code ? 0 : check_unit(scan, req, &bad);
+    int code = scan->code ? 0 : check_unit(slot, &bad);
     if (code)
         scan_failed(scan, code, bad);
     if (!scan->code) {
-        uint64_t bytes = weir_spans_copy(req->owner, scan->spans_end, req->buf, &range);
+        uint64_t bytes = weir_spans_copy(slot->spans, slot->spans_end, req->buf, &range);
         scan->bytes_left -= bytes;
         if (scan->progress && scan->progress(scan->progress_arg, bytes))
-            scan_failed(scan, weir_fail(ECANCELED, "reading '%s' was stopped", obj->key), NULL);
-    } else if (!req->tag) {
+            scan_failed(scan, weir_fail(ECANCELED, "reading '%s' was stopped", slot->obj->key),
+                        NULL);
+    } else if (!slot->pooled) {
         memset(req->buf, 0, req->len); /* nobody shall mistake it for data */
     }
-    if (req->tag)
-        weir_pool_put(weir_io_pool(obj->store->io), req->buf);
-    weir_landing_count(&obj->store->landing, &scan->trial, obj->store->depth);
-    req->next = scan->idle;
-    scan->idle = req;
+    if (slot->pooled)
+        weir_pool_put(weir_io_pool(scan->store->io), req->buf);
+    weir_landing_count(&scan->store->landing, &scan->trial, scan->store->depth);
+    slot_give_back(scan, slot);
 }
 
 /* ---- the pipeline ---- */
 
-/* Nothing would be under way beside its first unit. */
-static bool is_one_unit(const struct scan *scan)
+/* Goes on to the next object; false if there is none, or it failed. */
+static bool next_source(struct scan *scan)
 {
-    struct unit unit;
+    struct weir_source source;
+    int got = scan->sources->next(scan->sources->arg, &source);
+    if (got < 0)
+        scan_failed(scan, got, NULL);
+    if (got <= 0)
+        return false;
+    assert(source.obj->store == scan->store);
+    scan->obj_bytes = 0;
+    for (size_t i = 0; i < source.count; i++) {
+        const struct weir_span *span = &source.spans[i];
+        scan->obj_bytes += weir_span_bytes(span);
+        assert(!i || span[-1].off <= span->off);
+        assert(span->rows <= 1 || span->off_step >= span->size);
+        assert(weir_span_end(span) <= source.obj->info.size_bytes);
+    }
+    scan->obj = source.obj;
+    scan->spans = source.spans;
+    scan->spans_end = source.spans + source.count;
+    scan->next = 0;
+    return true;
+}
+
+/* The next unit, of this object or of the next that has one. */
+static bool find_unit(struct scan *scan, struct unit *unit)
+{
+    while (!next_unit(scan, unit))
+        if (!next_source(scan))
+            return false;
+    return true;
+}
+
+/* Nothing would be under way beside this unit, the first. */
+static bool is_only(const struct scan *scan, const struct unit *unit)
+{
+    const struct weir_span *look = unit->spans;
     struct weir_range more;
-    if (!next_unit(scan, &unit))
-        return true;
-    return !weir_spans_find(&unit.spans, scan->spans_end, unit.range.end, &more);
+    return scan->obj_bytes == scan->bytes_left &&
+           !weir_spans_find(&look, scan->spans_end, unit->range.end, &more);
 }
 
 static void run_pipeline(struct scan *scan)
 {
-    bool only = is_one_unit(scan), more = true;
     struct unit unit;
+    bool more = find_unit(scan, &unit), only = more && is_only(scan, &unit);
     while (scan->in_flight || (more && !scan->code)) {
-        while (!scan->code && scan->idle && (more = next_unit(scan, &unit)) &&
-               send_unit(scan, &unit, only))
-            ;
+        while (more && !scan->code && scan->idle && send_unit(scan, &unit, only))
+            more = find_unit(scan, &unit);
         if (scan->in_flight)
             take_unit(scan);
     }
@@ -219,43 +281,58 @@ static void run_pipeline(struct scan *scan)
 
 static int run_scan(struct scan *scan)
 {
-    weir_object *obj = scan->obj;
-    unsigned depth = obj->store->depth;
-    if (!obj->reqs && !(obj->reqs = weir_alloc(depth * sizeof *obj->reqs)))
+    unsigned depth = scan->store->depth;
+    if (!next_source(scan))
+        return scan->code ? weir_fail_text(scan->code, scan->text) : 0;
+    weir_object *first = scan->obj;
+    if (!first->slots && !(first->slots = weir_alloc(depth * sizeof(struct slot))))
         return weir_fail_memory();
-    for (unsigned i = 0; i < depth; i++) {
-        obj->reqs[i].next = scan->idle;
-        scan->idle = &obj->reqs[i];
-    }
+    for (unsigned i = 0; i < depth; i++)
+        slot_give_back(scan, (struct slot *)first->slots + i);
     weir_queue_init(&scan->done);
     run_pipeline(scan);
     weir_queue_destroy(&scan->done);
-    weir_landing_end(&obj->store->landing, &scan->trial);
+    weir_landing_end(&scan->store->landing, &scan->trial);
     return scan->code ? weir_fail_text(scan->code, scan->text) : 0;
+}
+
+/* ---- the interface ---- */
+
+int weir_sources_read(weir_store *store, const struct weir_sources *sources,
+                      weir_progress_fn progress, void *arg, const struct weir_span **bad)
+{
+    struct scan scan = {
+        .store = store,
+        .sources = sources,
+        .bytes_left = sources->bytes,
+        .progress = progress,
+        .progress_arg = arg,
+    };
+    int code = weir_store_check(store);
+    if (!code)
+        code = run_scan(&scan);
+    if (bad)
+        *bad = scan.bad;
+    return code;
+}
+
+/* The one object there is. */
+static int next_of_one(void *arg, struct weir_source *out)
+{
+    struct weir_source *one = arg;
+    *out = *one;
+    one->obj = NULL;
+    return out->obj != NULL;
 }
 
 int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size_t count,
                            weir_progress_fn progress, void *arg, const struct weir_span **bad)
 {
-    struct scan scan = {
-        .obj = obj,
-        .spans = spans,
-        .spans_end = spans + count,
-        .progress = progress,
-        .progress_arg = arg,
-    };
-    int code = weir_store_check(obj->store);
-    for (size_t i = 0; i < count; i++) {
-        assert(!i || spans[i - 1].off <= spans[i].off);
-        assert(spans[i].rows <= 1 || spans[i].off_step >= spans[i].size);
-        assert(weir_span_end(&spans[i]) <= obj->info.size_bytes);
-        scan.bytes_left += weir_span_bytes(&spans[i]);
-    }
-    if (!code && scan.bytes_left)
-        code = run_scan(&scan);
-    if (bad)
-        *bad = scan.bad;
-    return code;
+    struct weir_source one = {obj, spans, count};
+    struct weir_sources sources = {.next = next_of_one, .arg = &one};
+    for (size_t i = 0; i < count; i++)
+        sources.bytes += weir_span_bytes(&spans[i]);
+    return weir_sources_read(obj->store, &sources, progress, arg, bad);
 }
 
 int weir_object_read(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got)

@@ -65,10 +65,25 @@ struct weir_sealed {
 int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key);
 void weir_sealed_free(struct weir_sealed *sealed);
 
-/* Reads the spans (span.h), which are sorted and within the object, and verifies every block they
- * touch. progress (of bytes asked for) may be NULL, as may `bad`, which a failure points to a span
- * it is about, or to none. After a failure no more is read, nothing is written any more when this
- * returns, and what was not verified is not left in the caller's memory. */
+/* What a scattered read is of: objects, each with spans (span.h), which are sorted and within it. An
+ * object is asked for when the read gets there, and must stay open until the read returns. */
+struct weir_source {
+    weir_object *obj;
+    const struct weir_span *spans;
+    size_t count;
+};
+struct weir_sources {
+    int (*next)(void *arg, struct weir_source *out); /* 1, 0 when there are no more, -errno */
+    void *arg;
+    uint64_t bytes; /* that all spans together ask for */
+};
+/* Reads it all, and verifies every block that is touched. progress (of bytes asked for) may be
+ * NULL, as may `bad`, which a failure points to a span it is about, or to none. After a failure no
+ * more is read, nothing is written any more when this returns, and what was not verified is not
+ * left in the caller's memory. */
+int weir_sources_read(weir_store *store, const struct weir_sources *sources,
+                      weir_progress_fn progress, void *arg, const struct weir_span **bad);
+/* The same, of one object. */
 int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size_t count,
                            weir_progress_fn progress, void *arg, const struct weir_span **bad);
 
