@@ -1,8 +1,8 @@
 /* restore.c - loading: any box of any tensor, from whatever pieces it was saved in.
  *
- * A box and a piece have a box in common, which is runs of bytes that are without gaps in both the
- * file and the caller's memory. All runs of a call are sorted by where they are, and neighbours are
- * read together: a run alone straight into the caller's memory, several through a buffer.
+ * A box and a piece have a box in common, which is rows of bytes that are without gaps in both the
+ * file and the caller's memory: spans (store/span.h). All spans of a call, sorted by where they
+ * are, are one scattered read.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,11 +16,7 @@
 #include "util/json.h"
 #include "util/sys.h"
 
-enum {
-    GAP_BYTES_MAX = 65536,       /* reading over a smaller gap costs less than a second read */
-    WINDOW_BYTES_MAX = 16 << 20, /* read together */
-    RUNS_MAX = 1 << 20,          /* planned at once */
-};
+enum { SPANS_MAX = 1 << 20 }; /* planned at once: 56 MiB */
 
 struct weir_restore {
     weir_store *store;
@@ -30,7 +26,6 @@ struct weir_restore {
     weir_object **files; /* of each rank, opened when they are needed */
     weir_restore_info info;
     char *meta;
-    uint8_t *window;
 };
 
 /* ---- opening ---- */
@@ -138,7 +133,6 @@ void weir_restore_close(weir_restore *r)
     weir_view_close(r->view);
     weir_ledger_close(r->ledger);
     free(r->meta);
-    free(r->window);
     free(r);
 }
 
@@ -178,52 +172,94 @@ int weir_restore_state(weir_restore *r, uint32_t rank, char **out)
 
 /* ---- planning ---- */
 
-/* Bytes without a gap, in a file and in memory. */
-struct run {
-    uint32_t part;
-    uint64_t at, size;
-    char *to;
-    const struct weir_manifest_tensor *tensor;
-};
-
+/* Spans, each of a rank's file (group) and of a tensor (tag). */
 struct plan {
     weir_restore *restore;
-    struct run *runs;
-    size_t count, room;
+    struct weir_span *spans;
+    size_t count, room, next; /* next: the first not read yet */
+    bool is_sorted;
     weir_progress_fn progress;
     weir_plan_fn only; /* not NULL: tell what would be read, and read nothing */
     void *arg;
 };
 
-static int plan_add(struct plan *p, const struct run *run)
+static int by_place(const void *a, const void *b)
 {
+    const struct weir_span *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    return (x->off > y->off) - (x->off < y->off);
+}
+
+static int plan_run(struct plan *p);
+
+static int plan_add(struct plan *p, const struct weir_span *span)
+{
+    int code = p->count < SPANS_MAX ? 0 : plan_run(p);
+    if (code)
+        return code;
     if (p->count == p->room) {
         size_t room = p->room ? 2 * p->room : 1024;
-        struct run *runs = weir_realloc(p->runs, room * sizeof *runs);
-        if (!runs)
+        struct weir_span *spans = weir_realloc(p->spans, room * sizeof *spans);
+        if (!spans)
             return weir_fail_memory();
-        p->runs = runs;
+        p->spans = spans;
         p->room = room;
     }
-    p->runs[p->count++] = *run;
+    if (p->count && by_place(&p->spans[p->count - 1], span) > 0)
+        p->is_sorted = false;
+    p->spans[p->count++] = *span;
     return 0;
 }
 
-/* What a piece and a slice have in common. */
+/* What a piece and a slice have in common. Its dimensions, from the last to the first: those that
+ * make up a row, those that number the rows, and those before `outer`, which are walked. */
 struct overlap {
     const struct weir_manifest_tensor *tensor;
     const struct weir_piece *piece;
     const uint64_t *offset, *shape; /* the slice's */
     uint64_t first[WEIR_DIMS_MAX], size[WEIR_DIMS_MAX];
-    uint32_t outer; /* the dimensions before this one are walked, the rest is one run */
-    uint64_t bits;  /* of a run */
+    uint32_t outer;
+    uint64_t rows, bits;             /* bits: of a row */
+    uint64_t piece_step, slice_step; /* from row to row, in bits */
 };
+
+/* Whether the box goes from end to end of both, so that the next dimension goes on without a gap.
+ */
+static bool is_full(const struct overlap *o, uint32_t d)
+{
+    return o->size[d] == o->piece->shape[d] && o->size[d] == o->shape[d];
+}
+
+static void find_rows(struct overlap *o)
+{
+    uint64_t piece_bits = weir_st_dtype_bits(o->tensor->dtype), slice_bits = piece_bits;
+    uint32_t d = o->tensor->ndim;
+    bool full = true;
+    o->bits = piece_bits;
+    o->rows = 1;
+    while (d && full) { /* the row ends with the first dimension that is cut */
+        d--;
+        full = is_full(o, d);
+        o->bits *= o->size[d];
+        piece_bits *= o->piece->shape[d];
+        slice_bits *= o->shape[d];
+    }
+    o->piece_step = piece_bits;
+    o->slice_step = slice_bits;
+    full = true;
+    while (d && full) { /* and so do the rows that are at equal distances */
+        d--;
+        full = is_full(o, d);
+        o->rows *= o->size[d];
+    }
+    o->outer = d;
+}
 
 /* false if they have nothing in common. */
 static bool overlap_find(struct overlap *o)
 {
-    uint32_t ndim = o->tensor->ndim;
-    for (uint32_t i = 0; i < ndim; i++) {
+    for (uint32_t i = 0; i < o->tensor->ndim; i++) {
         uint64_t a = o->piece->offset[i], b = o->offset[i];
         uint64_t a_end = a + o->piece->shape[i], b_end = b + o->shape[i];
         o->first[i] = a > b ? a : b;
@@ -232,14 +268,7 @@ static bool overlap_find(struct overlap *o)
             return false;
         o->size[i] = end - o->first[i];
     }
-    o->bits = weir_st_dtype_bits(o->tensor->dtype);
-    for (o->outer = ndim; o->outer; o->outer--) {
-        uint32_t d = o->outer - 1;
-        o->bits *= o->size[d];
-        if (o->size[d] != o->piece->shape[d] || o->size[d] != o->shape[d])
-            break;
-    }
-    o->outer = o->outer ? o->outer - 1 : 0;
+    find_rows(o);
     return true;
 }
 
@@ -253,19 +282,27 @@ static uint64_t place_in(const struct overlap *o, const uint64_t *offset, const 
     return place;
 }
 
-static int add_runs(struct plan *p, const struct overlap *o, char *data)
+static int add_spans(struct plan *p, const struct overlap *o, char *data)
 {
     uint64_t at[WEIR_DIMS_MAX], bits = weir_st_dtype_bits(o->tensor->dtype);
+    uint32_t tag = (uint32_t)(o->tensor - weir_manifest_at(p->restore->manifest, 0));
+    bool strided = o->rows > 1;
     memcpy(at, o->first, o->tensor->ndim * sizeof *at);
     for (;;) {
         uint64_t from = bits * place_in(o, o->piece->offset, o->piece->shape, at);
         uint64_t to = bits * place_in(o, o->offset, o->shape, at);
-        if (from % 8 || to % 8 || o->bits % 8)
+        if ((from | to | o->bits) % 8 || (strided && (o->piece_step | o->slice_step) % 8))
             return weir_fail(EINVAL, "a slice of tensor '%.200s' does not begin at a whole byte",
                              o->tensor->name);
-        struct run run = {o->piece->part, o->piece->begin + from / 8, o->bits / 8, data + to / 8,
-                          o->tensor};
-        int code = plan_add(p, &run);
+        struct weir_span span = {.off = o->piece->begin + from / 8,
+                                 .size = o->bits / 8,
+                                 .rows = o->rows,
+                                 .off_step = o->piece_step / 8,
+                                 .to_step = o->slice_step / 8,
+                                 .to = data + to / 8,
+                                 .group = o->piece->part,
+                                 .tag = tag};
+        int code = plan_add(p, &span);
         if (code)
             return code;
         uint32_t d = o->outer;
@@ -291,14 +328,6 @@ static int slice_check(const struct weir_manifest_tensor *t, const weir_slice *s
 
 /* ---- reading ---- */
 
-static int by_place(const void *a, const void *b)
-{
-    const struct run *x = a, *y = b;
-    if (x->part != y->part)
-        return x->part < y->part ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
 static int file_of(weir_restore *r, uint32_t part, weir_object **out)
 {
     int code = 0;
@@ -311,63 +340,71 @@ static int file_of(weir_restore *r, uint32_t part, weir_object **out)
     return code;
 }
 
-static int read_exactly(weir_restore *r, const struct run *run, void *buf, uint64_t size)
+static int fail_tensor(weir_restore *r, const struct weir_span *span, int code)
 {
-    weir_object *file;
-    size_t got;
-    int code = file_of(r, run->part, &file);
-    if (!code)
-        code = weir_object_read(file, buf, (size_t)size, run->at, &got);
-    if (!code && got != size)
-        code = weir_fail(EBADMSG, "'%s' ends too early", weir_object_info(file)->key);
-    return code ? weir_fail_in(code, "cannot load tensor '%.200s'", run->tensor->name) : 0;
+    return weir_fail_in(code, "cannot load tensor '%.200s'",
+                        weir_manifest_at(r->manifest, span->tag)->name);
 }
 
-/* Reads the runs from i up to end, which lie close together. */
-static int read_window(weir_restore *r, const struct run *runs, size_t count)
+/* The next file, and its spans. */
+static int next_file(void *arg, struct weir_source *out)
 {
-    if (count == 1)
-        return read_exactly(r, runs, runs->to, runs->size);
-    if (!r->window && !(r->window = weir_alloc(WINDOW_BYTES_MAX)))
-        return weir_fail_memory();
-    const struct run *last = &runs[count - 1];
-    int code = read_exactly(r, runs, r->window, last->at + last->size - runs->at);
-    if (code == -EBADMSG) { /* whose bytes are they? Those between two runs are nobody's */
-        code = 0;
-        for (size_t i = 0; !code && i < count; i++)
-            code = read_exactly(r, &runs[i], runs[i].to, runs[i].size);
-        return code;
+    struct plan *p = arg;
+    const struct weir_span *spans = &p->spans[p->next], *bad = spans;
+    size_t count = 0, left = p->count - p->next;
+    weir_object *file;
+    if (!left)
+        return 0;
+    int code = file_of(p->restore, spans->group, &file);
+    for (; !code && count < left && spans[count].group == spans->group; count++)
+        if (weir_span_end(&spans[count]) > weir_object_info(file)->size_bytes) {
+            bad = &spans[count];
+            code = weir_fail(EBADMSG, "'%s' ends too early", weir_object_info(file)->key);
+        }
+    if (code)
+        return fail_tensor(p->restore, bad, code);
+    p->next += count;
+    *out = (struct weir_source){file, spans, count};
+    return 1;
+}
+
+/* Tells what would be read: neighbours together. */
+static int plan_tell(struct plan *p)
+{
+    int code = 0;
+    for (size_t i = 0, k; !code && i < p->count; i = k) {
+        const struct weir_span *first = &p->spans[i];
+        uint64_t end = weir_span_end(first);
+        for (k = i + 1; k < p->count && p->spans[k].group == first->group; k++) {
+            if (p->spans[k].off > end)
+                break;
+            uint64_t next_end = weir_span_end(&p->spans[k]);
+            end = next_end > end ? next_end : end;
+        }
+        code = p->only(p->arg, first->group, first->off, end - first->off);
     }
-    for (size_t i = 0; !code && i < count; i++)
-        memcpy(runs[i].to, r->window + (runs[i].at - runs->at), (size_t)runs[i].size);
+    p->count = 0;
     return code;
 }
 
+/* Reads what is planned, in the order of the files. */
 static int plan_run(struct plan *p)
 {
-    int code = 0;
-    if (p->count)
-        qsort(p->runs, p->count, sizeof *p->runs, by_place);
-    for (size_t i = 0, k; !code && i < p->count; i = k) {
-        const struct run *first = &p->runs[i];
-        uint64_t end = first->at + first->size, bytes = first->size;
-        for (k = i + 1; k < p->count && p->runs[k].part == first->part; k++) {
-            uint64_t next_end = p->runs[k].at + p->runs[k].size;
-            if (p->runs[k].at < end || p->runs[k].at - end > GAP_BYTES_MAX ||
-                next_end - first->at > WINDOW_BYTES_MAX)
-                break;
-            end = next_end;
-            bytes += p->runs[k].size;
-        }
-        if (p->only) {
-            code = p->only(p->arg, first->part, first->at, end - first->at);
-            continue;
-        }
-        code = read_window(p->restore, first, k - i);
-        if (!code && p->progress && p->progress(p->arg, bytes))
-            code = weir_fail(ECANCELED, "loading '%s' was stopped", p->restore->info.prefix);
-    }
-    p->count = 0;
+    struct weir_sources sources = {.next = next_file, .arg = p};
+    const struct weir_span *bad;
+    if (!p->is_sorted)
+        qsort(p->spans, p->count, sizeof *p->spans, by_place);
+    if (p->only)
+        return plan_tell(p);
+    for (size_t i = 0; i < p->count; i++)
+        sources.bytes += weir_span_bytes(&p->spans[i]);
+    int code = weir_sources_read(p->restore->store, &sources, p->progress, p->arg, &bad);
+    if (code == -ECANCELED)
+        weir_fail(ECANCELED, "loading '%s' was stopped", p->restore->info.prefix);
+    else if (code && bad)
+        fail_tensor(p->restore, bad, code);
+    p->count = p->next = 0;
+    p->is_sorted = true;
     return code;
 }
 
@@ -387,9 +424,7 @@ static int plan_slice(struct plan *p, const weir_slice *slice)
         if (t->ndim && o.piece->offset[t->along] >= end)
             break;
         if (o.piece->bytes && overlap_find(&o))
-            code = add_runs(p, &o, slice->data);
-        if (!code && p->count >= RUNS_MAX)
-            code = plan_run(p);
+            code = add_spans(p, &o, slice->data);
     }
     return code;
 }
@@ -404,21 +439,21 @@ static int plan_all(struct plan *p, const weir_slice *slices, size_t count)
                    : weir_fail(EINVAL, "tensor %zu of %zu", slices[i].tensor, tensors);
     if (!code)
         code = plan_run(p);
-    free(p->runs);
+    free(p->spans);
     return code;
 }
 
 int weir_restore_read(weir_restore *r, const weir_slice *slices, size_t count,
                       weir_progress_fn progress, void *arg)
 {
-    struct plan p = {.restore = r, .progress = progress, .arg = arg};
+    struct plan p = {.restore = r, .is_sorted = true, .progress = progress, .arg = arg};
     return plan_all(&p, slices, count);
 }
 
 int weir_restore_plan(weir_restore *r, const weir_slice *slices, size_t count, weir_plan_fn fn,
                       void *arg)
 {
-    struct plan p = {.restore = r, .only = fn, .arg = arg};
+    struct plan p = {.restore = r, .is_sorted = true, .only = fn, .arg = arg};
     return plan_all(&p, slices, count);
 }
 

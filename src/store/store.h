@@ -9,6 +9,7 @@
 #include "io/io.h"
 #include "store/landing.h"
 #include "store/seal.h"
+#include "store/span.h"
 #include "tier/tier.h"
 #include "weir.h"
 
@@ -63,6 +64,28 @@ struct weir_sealed {
 /* -ENOENT if there is none (without a text worth showing), -EBADMSG, … */
 int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key);
 void weir_sealed_free(struct weir_sealed *sealed);
+
+/* What a scattered read is of: objects, each with spans (span.h), which are sorted and within it. An
+ * object is asked for when the read gets there, and must stay open until the read returns. */
+struct weir_source {
+    weir_object *obj;
+    const struct weir_span *spans;
+    size_t count;
+};
+struct weir_sources {
+    int (*next)(void *arg, struct weir_source *out); /* 1, 0 when there are no more, -errno */
+    void *arg;
+    uint64_t bytes; /* that all spans together ask for */
+};
+/* Reads it all, and verifies every block that is touched. progress (of bytes asked for) may be
+ * NULL, as may `bad`, which a failure points to a span it is about, or to none. After a failure no
+ * more is read, nothing is written any more when this returns, and what was not verified is not
+ * left in the caller's memory. */
+int weir_sources_read(weir_store *store, const struct weir_sources *sources,
+                      weir_progress_fn progress, void *arg, const struct weir_span **bad);
+/* The same, of one object. */
+int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size_t count,
+                           weir_progress_fn progress, void *arg, const struct weir_span **bad);
 
 /* The SHA-256 of an object's seal, by which a log names it; zeros for a foreign object. */
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);

@@ -1,4 +1,4 @@
-/* scan.c - numbers that are none: NaN and infinity. Plain loops that the compiler vectorizes. */
+/* finite.c - numbers that are none: NaN and infinity. Plain loops that the compiler vectorizes. */
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>

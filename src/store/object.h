@@ -1,0 +1,22 @@
+/* object.h - an open object, for the files that find it (object.c) and read it (scan.c). */
+#ifndef WEIR_STORE_OBJECT_H
+#define WEIR_STORE_OBJECT_H
+
+#include "store/store.h"
+
+struct weir_object {
+    weir_store *store;
+    struct weir_handle *blob;
+    struct weir_sealed sealed;   /* of a sealed object */
+    struct weir_learned learned; /* of a foreign one */
+    void *slots;                 /* a scan's */
+    weir_info info;
+    char nonce[2 * WEIR_NONCE_BYTES + 1];
+    char key[WEIR_KEY_BYTES_MAX + 1];
+    char data_name[WEIR_NAME_BYTES_MAX];
+};
+
+/* Checks or learns the block that is these bytes of the object, at data; -EBADMSG. */
+int weir_object_check(weir_object *obj, const char *data, const struct weir_range *block);
+
+#endif
