@@ -8,8 +8,8 @@
  * of the tensor's name, dtype and shape (twice, modulo 2^61 - 1): each rank adds up its pieces, and
  * takes off the whole where it has the piece with the first element. If all is well the sums of
  * all ranks add up to zero; if not, they do so with a probability below 2^-40 even for a tensor of
- * a trillion rows. Two complete covers of one tensor by different pieces do, too: that is found by
- * whoever loads it.
+ * a trillion rows. Two complete covers of one tensor by different pieces do, too, and a tensor of
+ * which all ranks have nothing but empty pieces: these are found by whoever loads.
  *
  * Of what is replicated the writer counts the others, and each of them takes itself off: so all of
  * `replicas` ranks were there, and meant the same.
