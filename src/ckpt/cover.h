@@ -30,7 +30,10 @@ void weir_cover_add(struct weir_cover *cover, const weir_tensor *tensor, bool is
 /* The note of a part. */
 void weir_cover_encode(const struct weir_cover *cover, uint8_t out[WEIR_COVER_BYTES]);
 /* A weir_set_fn. -EBADMSG names the tensor: then the manifests are read, which costs two requests a
- * rank. They also decide where a part has no such note. */
+ * rank. They also decide where a part has no such note. What they say is put beside them, in
+ * "refused.txt", for people and for all the ranks that wait: arg is NULL for who completes the set;
+ * who waits gives a bool, false at first, and looks into the manifests only when he comes back and
+ * nobody has told him. */
 int weir_cover_check(void *arg, struct weir_ledger *ledger, const struct weir_ledger_entry *entry,
                      const struct weir_node *root);
 
