@@ -45,9 +45,10 @@ def page(result):
         f"Written by `make bench`; do not edit. {result['tensors']} tensors, of which one in eight "
         "is replicated and each other one is cut into a tiny piece for every rank (by rows, by "
         "columns, or in a grid). The ranks save one after the other in one process on the file "
-        "tier; the last one commits. Then three quarters as many readers plan their shares of all "
-        "tensors, cut along the longer side, and four of them read and compare them; medians of "
-        f"{result['rounds']} rounds. Machine: {result['machine']['cores']} cores, Linux "
+        f"tier ({result['file_system']}); the last one commits. Then three quarters as many "
+        "readers plan their shares of all tensors, cut along the longer side, and four of them "
+        "read and compare them; medians of "
+        f"{result['rounds']} round(s). Machine: {result['machine']['cores']} cores, Linux "
         f"{result['machine']['kernel']}.",
         "",
         "![seconds over ranks](bench-ckpt-scale.svg)",
@@ -87,6 +88,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tensors", type=int, default=1000)
     options = parser.parse_args()
+    file_system = subprocess.run(["stat", "-f", "-c", "%T", options.dir], check=True, text=True,
+                                 stdout=subprocess.PIPE).stdout.strip()
     where = tempfile.mkdtemp(prefix="weir-bench-", dir=options.dir)
     try:
         points = measure(options, where)
@@ -96,6 +99,7 @@ def main():
         "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
         "rounds": options.rounds,
         "tensors": options.tensors,
+        "file_system": file_system,
         "points": points,
     }
     os.makedirs(os.path.join(ROOT, "bench", "results"), exist_ok=True)

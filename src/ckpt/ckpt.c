@@ -575,8 +575,9 @@ static int wait_for_set(struct weir_saving *s, uint64_t timeout_ns)
     if (code)
         return code;
     code = weir_set_open(&set, ledger, &s->save);
+    bool waited = false;
     if (!code) {
-        weir_set_check(set, weir_cover_check, NULL);
+        weir_set_check(set, weir_cover_check, &waited);
         code = weir_set_wait(set, timeout_ns);
     }
     weir_set_close(set);

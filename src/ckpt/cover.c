@@ -2,6 +2,7 @@
 #include "ckpt/cover.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ckpt/ckpt.h"
@@ -9,7 +10,8 @@
 #include "util/err.h"
 
 enum { VERSION = 1, POINTS = 2 };
-#define PRIME (((uint64_t)1 << 61) - 1)
+#define VERDICT_NAME "refused.txt"
+#define PRIME        (((uint64_t)1 << 61) - 1)
 
 static uint64_t times(uint64_t a, uint64_t b)
 {
@@ -150,17 +152,59 @@ static int check_manifests(struct weir_ledger *ledger, const struct weir_ledger_
     return code;
 }
 
+/* What somebody has said of it: -ENOENT if nobody has, else -EBADMSG. */
+static int read_verdict(weir_store *store, const char *prefix)
+{
+    char key[WEIR_KEY_BYTES_MAX + 32], text[WEIR_TEXT_MAX];
+    weir_object *obj;
+    size_t size = 0;
+    snprintf(key, sizeof key, "%s/%s", prefix, VERDICT_NAME);
+    int code = weir_object_open(&obj, store, key);
+    if (code)
+        return code;
+    code = weir_object_read(obj, text, sizeof text - 1, 0, &size);
+    weir_object_close(obj);
+    text[code ? 0 : size] = 0;
+    return code ? code : weir_fail_text(-EBADMSG, text);
+}
+
+/* The sums do not tell. */
+static int decide(bool *waited, bool replicas, struct weir_ledger *ledger,
+                  const struct weir_ledger_entry *entry)
+{
+    char prefix[WEIR_KEY_BYTES_MAX + 1];
+    weir_store *store = weir_ledger_store(ledger);
+    weir_ledger_prefix(ledger, &entry->save, prefix);
+    int code = read_verdict(store, prefix);
+    if (code == -EBADMSG)
+        return code;
+    if (waited && !*waited) { /* a thousand need not read what one is reading */
+        *waited = true;
+        return weir_fail(EAGAIN, "'%s' is complete, and somebody looks whether it fits", prefix);
+    }
+    code = check_manifests(ledger, entry);
+    if (!code && replicas)
+        code = weir_fail(EBADMSG, "the ranks do not agree on a tensor that is replicated: on its "
+                                  "dtype or shape, or on who has it");
+    if (!code)
+        return 0;
+    weir_fail_in(code, "step %s of '%s' is not committed", entry->save.name,
+                 weir_ledger_name(ledger));
+    if (code == -EBADMSG) {
+        char text[WEIR_TEXT_MAX];
+        snprintf(text, sizeof text, "%s", weir_fail_last());
+        weir_ckpt_put_text(store, prefix, VERDICT_NAME, text, strlen(text), NULL);
+        weir_fail_text(code, text); /* whether it could be put or not */
+    }
+    return code;
+}
+
 int weir_cover_check(void *arg, struct weir_ledger *ledger, const struct weir_ledger_entry *entry,
                      const struct weir_node *root)
 {
     struct weir_cover cover = {0};
-    (void)arg;
     bool noted = add_up(&cover, root);
-    int code = !noted || cover.sum[0] || cover.sum[1] ? check_manifests(ledger, entry) : 0;
-    if (!code && noted && cover.replicas)
-        code = weir_fail(EBADMSG, "the ranks do not agree on a tensor that is replicated: on its "
-                                  "dtype or shape, or on who has it");
-    return code ? weir_fail_in(code, "step %s of '%s' is not committed", entry->save.name,
-                               weir_ledger_name(ledger))
-                : 0;
+    if (noted && !cover.sum[0] && !cover.sum[1] && !cover.replicas)
+        return 0;
+    return decide(arg, noted && cover.replicas, ledger, entry);
 }

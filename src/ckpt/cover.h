@@ -8,8 +8,8 @@
  * of the tensor's name, dtype and shape (twice, modulo 2^61 - 1): each rank adds up its pieces, and
  * takes off the whole where it has the piece with the first element. If all is well the sums of
  * all ranks add up to zero; if not, they do so with a probability below 2^-40 even for a tensor of
- * a trillion rows. Two complete covers of one tensor by different pieces do, too: that is found by
- * whoever loads it.
+ * a trillion rows. Two complete covers of one tensor by different pieces do, too, and a tensor of
+ * which all ranks have nothing but empty pieces: these are found by whoever loads.
  *
  * Of what is replicated the writer counts the others, and each of them takes itself off: so all of
  * `replicas` ranks were there, and meant the same.
@@ -30,7 +30,10 @@ void weir_cover_add(struct weir_cover *cover, const weir_tensor *tensor, bool is
 /* The note of a part. */
 void weir_cover_encode(const struct weir_cover *cover, uint8_t out[WEIR_COVER_BYTES]);
 /* A weir_set_fn. -EBADMSG names the tensor: then the manifests are read, which costs two requests a
- * rank. They also decide where a part has no such note. */
+ * rank. They also decide where a part has no such note. What they say is put beside them, in
+ * "refused.txt", for people and for all the ranks that wait: arg is NULL for who completes the set;
+ * who waits gives a bool, false at first, and looks into the manifests only when he comes back and
+ * nobody has told him. */
 int weir_cover_check(void *arg, struct weir_ledger *ledger, const struct weir_ledger_entry *entry,
                      const struct weir_node *root);
 

@@ -92,12 +92,11 @@ static void start(unsigned i, uint64_t saves_max)
 /* The ranks of the life before are dead, or asleep, some or all of them. */
 static void begin_life(struct dice *dice, uint64_t saves_max)
 {
-    bool all_sleep = dice_one_in(dice, 4);
     for (unsigned i = 0; i < RANKS; i++) {
         unsigned bed = 0;
         while (bed < SLEEPERS_MAX && sleepers[bed].pid)
             bed++;
-        if (slots[i].pid && bed < SLEEPERS_MAX && (all_sleep || dice_one_in(dice, 3))) {
+        if (slots[i].pid && bed < SLEEPERS_MAX && (slots[i].stopped || dice_one_in(dice, 3))) {
             stop(&slots[i]);
             sleepers[bed] = slots[i];
             slots[i] = (struct slot){0};
@@ -112,13 +111,15 @@ static void begin_life(struct dice *dice, uint64_t saves_max)
         CHECK(!atomic_load(&run->complained) || (printf("%s\n", run->complaint), false));
         sleep_ms(1);
     }
+    CHECK_EQ(proc_run(run_note_old, run), 0);
 }
 
 /* Those of older lives wake now, in the middle of the new one, and learn that they are over. */
 static void wake_sleepers(struct dice *dice)
 {
+    bool all = dice_one_in(dice, 2); /* only all together can complete what they are about */
     for (unsigned i = 0; i < SLEEPERS_MAX; i++) {
-        if (!sleepers[i].pid || !dice_one_in(dice, 2))
+        if (!sleepers[i].pid || (!all && !dice_one_in(dice, 2)))
             continue;
         lives_woken++;
         wake(&sleepers[i]);
@@ -138,7 +139,7 @@ static void reap_woken(void)
 static void act(struct dice *dice)
 {
     struct slot *slot = &slots[dice_below(dice, RANKS)];
-    switch (dice_below(dice, 4)) {
+    switch (dice_below(dice, 5)) {
     case 0:
         stop(slot);
         sleep_us((unsigned)dice_below(dice, ROUND_US_MAX / 4));
@@ -147,6 +148,10 @@ static void act(struct dice *dice)
     case 1:
         for (unsigned i = 0; i < RANKS; i++)
             end(&slots[i]);
+        break;
+    case 2: /* the whole job sleeps, until the next life has begun */
+        for (unsigned i = 0; i < RANKS; i++)
+            stop(&slots[i]);
         break;
     default:
         end(slot);
@@ -162,7 +167,7 @@ static void round_run(struct dice *dice)
     if (dice_one_in(dice, 2))
         CHECK_EQ(proc_run(run_check, run), 0); /* beside those that are left */
     reap_woken();
-    if (dice_one_in(dice, 2))
+    if (!slots[0].stopped && dice_one_in(dice, 2))
         for (unsigned i = 0; i < RANKS; i++)
             end(&slots[i]);
     CHECK_EQ(proc_run(run_check, run), 0);

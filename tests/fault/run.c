@@ -236,6 +236,49 @@ static void check_open(weir_restore *restore, uint64_t *step)
     *step = info->step;
 }
 
+static bool is_noted(const struct run *run, const struct weir_save *save)
+{
+    for (unsigned i = 0; i < run->old_count; i++)
+        if (run->old[i].attempt == save->attempt && run->old[i].number == save->number)
+            return true;
+    return false;
+}
+
+/* A life that is over commits nothing any more. */
+static void check_old(struct run *run, weir_store *store, bool note)
+{
+    struct weir_ledger *ledger;
+    struct weir_ledger_state state;
+    OK(weir_ledger_open(&ledger, store, RUN_LOG));
+    OK(weir_ledger_read(ledger, &state));
+    run->old_count = note ? 0 : run->old_count;
+    for (size_t i = 0; i < state.count; i++) {
+        const struct weir_save *save = &state.entries[i].save;
+        if (save->attempt == state.attempt)
+            continue;
+        if (note) {
+            CHECK(run->old_count < OLD_MAX);
+            run->old[run->old_count].attempt = save->attempt;
+            run->old[run->old_count++].number = save->number;
+        }
+        if (!is_noted(run, save))
+            printf("step %s was committed by attempt %" PRIu64 ", which was over\n", save->name,
+                   save->attempt);
+        CHECK(is_noted(run, save));
+    }
+    weir_state_free(&state);
+    weir_ledger_close(ledger);
+}
+
+int run_note_old(void *arg)
+{
+    struct run *run = arg;
+    weir_store *store = store_must_open(run->root, NULL, 0, 0);
+    check_old(run, store, true);
+    weir_store_close(store);
+    return 0;
+}
+
 int run_check(void *arg)
 {
     struct run *run = arg;
@@ -253,6 +296,7 @@ int run_check(void *arg)
         printf("step %" PRIu64 " is the newest; told was %" PRIu64 ", seen was %" PRIu64 "\n", step,
                told, run->checked_step);
     CHECK(step >= told && step >= run->checked_step);
+    check_old(run, store, false);
     run->checked_step = step;
     weir_store_close(store);
     return 0;

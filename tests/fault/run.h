@@ -16,6 +16,7 @@
 enum {
     RANKS = 4,
     KEEP_LAST = 2,
+    OLD_MAX = 64,
     ROWS = 512, /* of 8-byte elements: each tensor is 2 MiB and more */
     COLUMNS = 520,
 };
@@ -33,6 +34,11 @@ struct run {
     atomic_int complained;
     char complaint[4096];
     uint64_t checks, checked_step; /* the checker's */
+    /* What older lives had committed when the newest had begun: nothing comes to that. */
+    struct {
+        uint64_t attempt, number;
+    } old[OLD_MAX];
+    unsigned old_count;
 };
 
 struct rank {
@@ -44,6 +50,8 @@ struct rank {
 /* Resumes from the newest checkpoint and saves one step after the other. 0 when it was told that
  * its life is over, or has done its saves; 1 after a complaint. */
 int rank_main(void *rank);
+/* Runs in a fresh process when all ranks of a life have joined. */
+int run_note_old(void *run);
 /* Runs in a fresh process: loads the newest and looks at every byte. */
 int run_check(void *run);
 /* Runs in a fresh process at the end, when all are dead: after a gc just the live saves are left.

@@ -179,6 +179,11 @@ static void misfits(void)
     b.name = "v";
     refused(&w, 6, &a, &b, "nobody has [0:4,0:6] of tensor 'v'");
     nothing_is("misfit");
+    OK(weir_remove(store, "ckpt/misfit/6-1.6/refused.txt")); /* as if he who found it had died */
+    CHECK_EQ(weir_saving_wait(w.saving[0], WEIR_LEVEL_HOME, 0), -ETIMEDOUT);
+    CHECK_EQ(weir_saving_wait(w.saving[0], WEIR_LEVEL_HOME, LONG_NS), -EBADMSG);
+    CHECK(strstr(weir_error_text(), "nobody has [0:4,0:6] of tensor 'v'"));
+    CHECK(path_there(path_in(dir, "ckpt/misfit/6-1.6/refused.txt")));
     save_good(&w, 7); /* nobody is worse off for it */
     newest_is("misfit", 7, 7);
     b = rows_of(&q, 0, 4); /* what two have alike is one piece */
