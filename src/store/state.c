@@ -44,6 +44,8 @@ int weir_label_check(const char *label)
         why = "it has no comma and no colon";
     else if (*label && label[strspn(label, "0123456789")] == 0)
         why = "a number is a step, not a name";
+    else if (!strcmp(label, "newest"))
+        why = "it is always that of the newest";
     if (!why)
         return weir_save_name_check(label);
     int code = weir_fail(EINVAL, "%s", why);

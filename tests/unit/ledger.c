@@ -386,7 +386,7 @@ static void labels_move(void)
     CHECK_EQ(weir_ledger_label(ledger, "more", &a, NULL), -E2BIG);
     OK(weir_ledger_label(ledger, "best", &a, NULL)); /* moving is no more */
     CHECK_EQ(labelled("n255"), 1);
-    static const char *const wrong[] = {"", "12", "a,b", "a:b", "a/b", ".."};
+    static const char *const wrong[] = {"", "12", "newest", "a,b", "a:b", "a/b", ".."};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK_EQ(weir_ledger_label(ledger, wrong[i], &a, NULL), -EINVAL);
     char longest[WEIR_LABEL_BYTES_MAX + 2];
