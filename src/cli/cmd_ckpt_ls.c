@@ -85,6 +85,8 @@ static int show_runs(struct cli *cli)
 
 /* ---- checkpoints ---- */
 
+enum { ATTEMPT_COLUMNS = 11 };
+
 struct shown {
     struct cli *cli;
     int failed;
@@ -109,10 +111,10 @@ static int show_one(void *arg, const weir_ckpt_info *info)
     shown->any = true;
     snprintf(number, sizeof number, "%" PRIu64 ".%" PRIu64, info->attempt, info->save);
     ckpt_names(names, sizeof names, info);
-    printf("%10" PRIu64 "  %-19s  %9s  %5u  %-9s  %s\n", info->step,
-           format_time(when, info->time_ns),
+    const char *last = info->retired_ns ? "(retired)" : names;
+    printf("%10" PRIu64 "  %-19s  %9s  %5u  %-*s%s\n", info->step, format_time(when, info->time_ns),
            info->error ? "damaged" : weir_format_size(size, sizeof size, info->size_bytes),
-           info->ranks, number, info->retired_ns ? "(retired)" : names);
+           info->ranks, *last ? ATTEMPT_COLUMNS : 0, number, last);
     return 0;
 }
 
