@@ -1,5 +1,5 @@
 /* States of ledgers: one that decodes means what it says, and encoded again it is the same. */
-#include "store/state.h"
+#include "store/ledger.h"
 #include "store/node.h"
 #include "target.h"
 
@@ -17,9 +17,14 @@ static void check(struct weir_ledger_state *state, uint8_t *bytes, size_t size)
         PROMISE(weir_save_of_text(&back, text, strlen(text)));
         PROMISE(weir_save_same(&back, &e->save));
     }
+    for (size_t i = 0; i < state->label_count; i++) {
+        const struct weir_ledger_entry *e = weir_ledger_find_label(state, state->labels[i].name);
+        PROMISE(weir_label_check(state->labels[i].name) == 0);
+        PROMISE(e && !e->retired_ns && weir_ledger_is_labelled(state, &e->save));
+    }
     uint8_t *again = weir_state_encode(state, &again_size);
     PROMISE(again && again_size == size);
-    memset(bytes + 2, 0, 6); /* reserved: not looked at */
+    memset(bytes + 2, 0, state->label_count ? 2 : 6); /* reserved: not looked at */
     PROMISE(!memcmp(again, bytes, size));
     free(again);
 }

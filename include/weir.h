@@ -152,6 +152,7 @@ typedef struct weir_info {
     uint64_t time_ns;      /* when sealed, or the foreign file's mtime; Unix time */
     weir_kind kind;
     weir_level level;
+    size_t save_bytes;     /* part of a save (a checkpoint): so much of the key names it; else 0 */
 } weir_info;
 
 /* -ENOENT if there is no such object, -EBADMSG if its seal or its size is damaged. */
@@ -322,11 +323,22 @@ typedef struct weir_restore_info {
 /* Opens a committed checkpoint; gc leaves it alone meanwhile. -ENOENT if there is none. */
 WEIR_API int weir_restore_open(weir_restore **out, weir_store *store, const char *run,
                                uint64_t step);
+/* The one that has this name (weir_ckpt_name()). */
+WEIR_API int weir_restore_open_named(weir_restore **out, weir_store *store, const char *run,
+                                     const char *name);
 WEIR_API void weir_restore_close(weir_restore *restore);
 /* Borrowed, as what the next two answer. */
 WEIR_API const weir_restore_info *weir_restore_info_get(const weir_restore *restore);
 /* Sorted by name. */
 WEIR_API int weir_restore_tensor(const weir_restore *restore, size_t i, weir_tensor_info *out);
+/* Where a piece of a tensor is. Borrowed. */
+typedef struct weir_piece_info {
+    const char *file; /* below the prefix */
+    uint64_t begin, size_bytes;
+    const uint64_t *offset, *shape; /* within the tensor */
+} weir_piece_info;
+WEIR_API int weir_restore_piece(weir_restore *restore, size_t tensor, uint32_t piece,
+                                weir_piece_info *out);
 /* -ENOENT if there is no such tensor; else its number. */
 WEIR_API int64_t weir_restore_find(const weir_restore *restore, const char *name);
 /* A rank's state, as JSON, owned by the caller (free); -ENOENT if it saved none. */
@@ -342,6 +354,124 @@ typedef struct weir_slice {
  * every block on the way. -EBADMSG names the file, the tensor and the bytes. */
 WEIR_API int weir_restore_read(weir_restore *restore, const weir_slice *slices, size_t count,
                                weir_progress_fn progress, void *arg);
+
+/* Something that is not as it was committed. */
+typedef struct weir_damage {
+    int code; /* -EBADMSG, -EIO, … */
+    const char *text, *key;
+    const char *tensor;  /* the first that it touches, or NULL */
+    uint64_t begin, end; /* which bytes of the object; both 0: all, or not known */
+} weir_damage;
+/* Reads and checks every byte, and goes on behind what is damaged. 0, or the code and the text of
+ * the first damage; `damaged` (may be NULL) is called for each, and returns non-zero to stop. */
+WEIR_API int weir_restore_verify(weir_restore *restore,
+                                 int (*damaged)(void *arg, const weir_damage *damage),
+                                 weir_progress_fn progress, void *arg);
+
+typedef enum weir_change {
+    WEIR_CHANGE_NONE = 0,
+    WEIR_CHANGE_ADDED = 1,   /* it is in b only */
+    WEIR_CHANGE_REMOVED = 2, /* it is in a only */
+    WEIR_CHANGE_TYPE = 3,    /* it has another dtype or shape */
+    WEIR_CHANGE_BYTES = 4
+} weir_change;
+typedef struct weir_tensor_diff {
+    const char *name;
+    weir_change change;
+    int is_number;          /* max_abs is known: not of complex numbers, nor below a byte each */
+    weir_tensor_info a, b;  /* all zero where it is not */
+    uint64_t elements;      /* compared; bytes, where an element is less */
+    uint64_t differing;     /* of those */
+    uint64_t not_finite;    /* of those: one of the two is infinite or not a number */
+    double max_abs;         /* the largest finite difference */
+} weir_tensor_diff;
+/* Compares two checkpoints, verified, in bounded memory: fn is called for every tensor, first for
+ * those that cannot be compared, and returns non-zero to stop (-ECANCELED). progress is told of the
+ * bytes read, of both; it may be NULL. */
+WEIR_API int weir_restore_diff(weir_restore *a, weir_restore *b,
+                               int (*fn)(void *arg, const weir_tensor_diff *diff),
+                               weir_progress_fn progress, void *arg);
+
+/* Who takes the files of an export, one after the other. What fails is answered by the export. */
+typedef struct weir_export_sink {
+    int (*begin)(void *arg, const char *name, uint64_t size_bytes);
+    int (*write)(void *arg, const void *data, size_t size);
+    int (*end)(void *arg);
+} weir_export_sink;
+/* The tensors, whole and verified, as one safetensors file (shard_bytes_max 0) or as several of at
+ * most that many bytes of tensors each, unless one alone is larger, and the index of Hugging Face:
+ * model-00001-of-00004.safetensors …, model.safetensors.index.json. Bounded memory. */
+WEIR_API int weir_restore_export(weir_restore *restore, uint64_t shard_bytes_max,
+                                 const weir_export_sink *sink, void *arg);
+
+/* ---- the checkpoints of a store ---- */
+
+/* Calls fn with every run, in no order, until it returns non-zero, which is answered. */
+WEIR_API int weir_ckpt_runs(weir_store *store, int (*fn)(void *arg, const char *run), void *arg);
+
+enum {
+    WEIR_CKPT_SIZES = 1,  /* look at what they consist of, for sizes and errors */
+    WEIR_CKPT_RETIRED = 2 /* also those that are retired, but not deleted yet */
+};
+typedef struct weir_ckpt_info {
+    uint64_t step, attempt, save, time_ns;
+    uint64_t retired_ns; /* since when nobody finds it; 0: it is live */
+    uint64_t size_bytes; /* with WEIR_CKPT_SIZES: of all its objects */
+    uint32_t ranks;
+    uint32_t name_count;
+    const char *const *names;
+    const char *prefix;
+    int error; /* with WEIR_CKPT_SIZES: something of it is missing or damaged */
+} weir_ckpt_info;
+typedef int (*weir_ckpt_fn)(void *arg, const weir_ckpt_info *info);
+/* The checkpoints of a run, oldest first. -ENOENT if there is no such run. */
+WEIR_API int weir_ckpt_each(weir_store *store, const char *run, uint32_t flags, weir_ckpt_fn fn,
+                            void *arg);
+
+/* Gives the newest live checkpoint of a step a name, which moves there if another one has it. While
+ * it has one, retention and pruning leave it. A name is a part of a key, of at most 64 bytes, and
+ * neither a number nor "newest". was_step (may be NULL) is told who had it: WEIR_STEP_NEWEST for
+ * none. */
+WEIR_API int weir_ckpt_name(weir_store *store, const char *run, uint64_t step, const char *name,
+                            uint64_t *was_step);
+/* Takes the name off. -ENOENT if nothing has it. */
+WEIR_API int weir_ckpt_unname(weir_store *store, const char *run, const char *name,
+                              uint64_t *was_step);
+
+/* Opens just that one, also if its step was saved again later. */
+WEIR_API int weir_restore_open_this(weir_restore **out, weir_store *store, const char *run,
+                                    const weir_ckpt_info *info);
+
+enum { WEIR_PRUNE_DRY_RUN = 1 /* change nothing */ };
+typedef struct weir_prune_options {
+    size_t struct_size;
+    uint32_t flags;
+    uint32_t keep_last;       /* as in weir_ckpt_options, but at least 1 */
+    uint32_t keep_every;
+    uint64_t retired_grace_s;
+} weir_prune_options;
+typedef struct weir_prune_result {
+    uint64_t retired, retired_bytes;
+    uint64_t deleted, deleted_bytes; /* also what was retired before, or never completed */
+    uint64_t waiting;                /* retired, but within the grace, or in use */
+} weir_prune_result;
+WEIR_API void weir_prune_options_init(weir_prune_options *opts);
+/* Retires what is surplus, and deletes what was retired longer ago than the grace. What has a name
+ * stays, what somebody reads stays, and so does the newest one that is complete. fn (may be NULL)
+ * is told of each that is retired; it returns non-zero to stop (-ECANCELED). */
+WEIR_API int weir_ckpt_prune(weir_store *store, const char *run, const weir_prune_options *opts,
+                             weir_ckpt_fn fn, void *arg, weir_prune_result *result);
+
+enum {
+    WEIR_REMOVE_FORCE = 1, /* also what has a name (that goes, too), and the newest good one */
+    WEIR_REMOVE_ALL = 2,   /* of every step */
+    WEIR_REMOVE_DRY_RUN = 4
+};
+/* Retires the checkpoints of a step, and deletes as weir_ckpt_prune() does. Without
+ * WEIR_REMOVE_FORCE -EPERM says which of them should stay, and nothing is done. */
+WEIR_API int weir_ckpt_remove(weir_store *store, const char *run, uint64_t step, uint32_t flags,
+                              uint64_t retired_grace_s, weir_ckpt_fn fn, void *arg,
+                              weir_prune_result *result);
 
 /* How this build and machine do I/O, one "name: value" line each, for `weir version`. */
 WEIR_API int weir_describe(int (*line)(void *arg, const char *name, const char *value), void *arg);

@@ -22,6 +22,7 @@
 
 #include "ckpt/ckpt.h"
 #include "ckpt/cover.h"
+#include "ckpt/run.h"
 #include "ckpt/stage.h"
 #include "util/err.h"
 #include "util/sys.h"
@@ -30,8 +31,6 @@
 enum {
     QUEUE_DEFAULT = 2,
     QUEUE_MAX = 64,
-    KEEP_LAST_DEFAULT = 3,
-    RETIRED_GRACE_S_DEFAULT = 600,
     REFS_MAX = 4, /* file, manifest, state, meta */
 };
 #define STAGING_BYTES_DEFAULT ((uint64_t)4 << 30)
@@ -90,8 +89,8 @@ void weir_ckpt_options_init(weir_ckpt_options *opts)
         .ranks = 1,
         .queue_max = QUEUE_DEFAULT,
         .staging_bytes_max = STAGING_BYTES_DEFAULT,
-        .keep_last = KEEP_LAST_DEFAULT,
-        .retired_grace_s = RETIRED_GRACE_S_DEFAULT,
+        .keep_last = WEIR_KEEP_LAST_DEFAULT,
+        .retired_grace_s = WEIR_RETIRED_GRACE_S_DEFAULT,
     };
 }
 
@@ -454,28 +453,6 @@ static int write_part(struct weir_saving *s, bool *committed)
 
 /* ---- what a commit brings with it ---- */
 
-/* Which live entries stay: counted from the newest. */
-struct keep {
-    const weir_ckpt *ckpt;
-    const struct weir_ledger_state *state;
-};
-
-static bool is_surplus(void *arg, const struct weir_ledger_entry *entry)
-{
-    const struct keep *keep = arg;
-    const weir_ckpt_options *opts = &keep->ckpt->opts;
-    uint64_t newer = 0, step = strtoull(entry->save.name, NULL, 10);
-    if (!opts->keep_last || (opts->keep_every && step % opts->keep_every == 0))
-        return false;
-    for (size_t i = keep->state->count; i-- > 0;) {
-        const struct weir_ledger_entry *other = &keep->state->entries[i];
-        if (weir_save_same(&other->save, &entry->save))
-            return newer >= opts->keep_last;
-        newer += !other->retired_ns;
-    }
-    return false; /* it is newer than what we know */
-}
-
 /* None of this is worth failing a checkpoint that is committed; the next one tries again. */
 static void tidy(struct weir_saving *s)
 {
@@ -485,11 +462,11 @@ static void tidy(struct weir_saving *s)
     weir_ckpt_put_indexes(ckpt->store, ckpt->run, strtoull(s->save.name, NULL, 10));
     if (!ckpt->opts.keep_last || weir_ledger_read(ckpt->ledger, &state))
         return;
-    struct keep keep = {ckpt, &state};
-    int code = weir_ledger_retire(ckpt->ledger, ckpt->attempt, is_surplus, &keep, &count);
+    struct weir_keep keep = {ckpt->opts.keep_last, ckpt->opts.keep_every, &state, NULL};
+    int code = weir_ledger_retire(ckpt->ledger, ckpt->attempt, weir_keep_is_surplus, &keep, &count);
     weir_state_free(&state);
     if (!code)
-        weir_ledger_collect(ckpt->store, ckpt->log, ckpt->opts.retired_grace_s * 1000000000);
+        weir_ledger_collect(ckpt->store, ckpt->log, ckpt->opts.retired_grace_s * 1000000000, NULL);
 }
 
 static void finish(struct weir_saving *s, int code, bool committed)

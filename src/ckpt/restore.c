@@ -12,23 +12,22 @@
 
 #include "ckpt/box.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/restore.h"
+#include "ckpt/run.h"
 #include "util/err.h"
 #include "util/json.h"
 #include "util/sys.h"
 
 enum { SPANS_MAX = 1 << 20 }; /* planned at once: 56 MiB */
 
-struct weir_restore {
-    weir_store *store;
-    struct weir_ledger *ledger;
-    struct weir_view *view;
-    struct weir_manifest *manifest;
-    weir_object **files; /* of each rank, opened when they are needed */
-    weir_restore_info info;
-    char *meta;
-};
-
 /* ---- opening ---- */
+
+bool weir_restore_is_file(const struct weir_ref *ref)
+{
+    static const char end[] = ".safetensors";
+    size_t size = strlen(ref->name), tail = sizeof end - 1;
+    return ref->kind == WEIR_REF_OBJECT && size >= tail && !strcmp(ref->name + size - tail, end);
+}
 
 /* The object of a part that has this name, or that ends so; -ENOENT. */
 static int part_object(weir_restore *r, uint32_t number, const char *end, weir_object **out)
@@ -62,16 +61,36 @@ static int read_text(weir_object *obj, char **out)
     return code;
 }
 
-static int open_all(weir_restore *r, const char *run, uint64_t step)
+/* Which checkpoint of a run: just that save, or the one that has a name, or the one of a step. */
+struct which {
+    const weir_ckpt_info *info;
+    const char *label;
+    uint64_t step;
+};
+
+static int open_view(weir_restore *r, const struct which *which)
 {
-    char log[WEIR_KEY_BYTES_MAX + 1], name[32];
+    struct weir_save save = {0};
+    uint64_t step = which->info ? which->info->step : which->step;
+    int code = 0;
+    snprintf(save.name, sizeof save.name, "%" PRIu64, step);
+    if (!which->info && !which->label)
+        return weir_view_open(&r->view, r->ledger, step == WEIR_STEP_NEWEST ? NULL : save.name);
+    if (which->info) {
+        save.attempt = which->info->attempt;
+        save.number = which->info->save;
+    } else {
+        code = weir_run_find_label(r->ledger, which->label, &save);
+    }
+    return code ? code : weir_view_open_save(&r->view, r->ledger, &save);
+}
+
+static int open_all(weir_restore *r, const char *run, const struct which *which)
+{
     weir_object *obj;
-    snprintf(name, sizeof name, "%" PRIu64, step);
-    int code = weir_ckpt_log_name(log, run);
+    int code = weir_run_open(&r->ledger, r->store, run);
     if (!code)
-        code = weir_ledger_open(&r->ledger, r->store, log);
-    if (!code)
-        code = weir_view_open(&r->view, r->ledger, step == WEIR_STEP_NEWEST ? NULL : name);
+        code = open_view(r, which);
     if (!code)
         code = weir_manifest_load(&r->manifest, r->view);
     if (code)
@@ -102,16 +121,19 @@ static void fill_info(weir_restore *r)
     }
 }
 
-int weir_restore_open(weir_restore **out, weir_store *store, const char *run, uint64_t step)
+static int open_one(weir_restore **out, weir_store *store, const char *run,
+                    const struct which *which)
 {
     weir_restore *r = weir_alloc(sizeof *r);
     if (!r)
         return weir_fail_memory();
     r->store = store;
-    int code = open_all(r, run, step);
+    int code = open_all(r, run, which);
     if (!code) {
-        r->files = weir_alloc(weir_view_entry(r->view)->save.parts * sizeof *r->files);
-        code = r->files ? 0 : weir_fail_memory();
+        size_t parts = weir_view_entry(r->view)->save.parts;
+        r->files = weir_alloc(parts * sizeof *r->files);
+        r->names = weir_alloc(parts * sizeof *r->names);
+        code = r->files && r->names ? 0 : weir_fail_memory();
     }
     if (code) {
         weir_restore_close(r);
@@ -122,13 +144,36 @@ int weir_restore_open(weir_restore **out, weir_store *store, const char *run, ui
     return 0;
 }
 
+int weir_restore_open(weir_restore **out, weir_store *store, const char *run, uint64_t step)
+{
+    struct which which = {.step = step};
+    return open_one(out, store, run, &which);
+}
+
+int weir_restore_open_named(weir_restore **out, weir_store *store, const char *run,
+                            const char *name)
+{
+    struct which which = {.label = name};
+    return open_one(out, store, run, &which);
+}
+
+int weir_restore_open_this(weir_restore **out, weir_store *store, const char *run,
+                           const weir_ckpt_info *info)
+{
+    struct which which = {.info = info};
+    return open_one(out, store, run, &which);
+}
+
 void weir_restore_close(weir_restore *r)
 {
     if (!r)
         return;
-    for (uint32_t i = 0; r->files && i < r->info.ranks; i++)
+    for (uint32_t i = 0; i < r->info.ranks; i++) {
         weir_object_close(r->files[i]);
+        free(r->names[i]);
+    }
     free(r->files);
+    free(r->names);
     weir_manifest_free(r->manifest);
     weir_view_close(r->view);
     weir_ledger_close(r->ledger);
@@ -148,6 +193,34 @@ int weir_restore_tensor(const weir_restore *r, size_t i, weir_tensor_info *out)
     const struct weir_manifest_tensor *t = weir_manifest_at(r->manifest, i);
     *out = (weir_tensor_info){t->name, t->dtype, t->ndim, t->shape, 0, (uint32_t)t->count};
     return weir_st_bytes(t->dtype, t->shape, t->ndim, &out->size_bytes);
+}
+
+/* What the file of a part is called; NULL if that cannot be said. */
+static const char *name_of(weir_restore *r, uint32_t number)
+{
+    struct weir_part part;
+    if (r->names[number] || weir_view_part(r->view, number, &part))
+        return r->names[number];
+    const uint8_t *at = part.refs_at;
+    for (uint32_t i = 0; i < part.refs && !r->names[number]; i++) {
+        struct weir_ref ref;
+        weir_part_ref(&ref, &at);
+        if (weir_restore_is_file(&ref))
+            r->names[number] = weir_strdup(ref.name);
+    }
+    return r->names[number];
+}
+
+int weir_restore_piece(weir_restore *r, size_t tensor, uint32_t piece, weir_piece_info *out)
+{
+    const struct weir_manifest_tensor *t =
+        tensor < r->info.tensors ? weir_manifest_at(r->manifest, tensor) : NULL;
+    if (!t || piece >= t->count)
+        return weir_fail(EINVAL, "piece %u of tensor %zu: there is none", piece, tensor);
+    const struct weir_piece *p = &t->pieces[piece];
+    const char *file = name_of(r, p->part);
+    *out = (weir_piece_info){file ? file : "", p->begin, p->bytes, p->offset, p->shape};
+    return 0;
 }
 
 int64_t weir_restore_find(const weir_restore *r, const char *name)

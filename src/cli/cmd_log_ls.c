@@ -1,35 +1,12 @@
 /* cmd_log_ls.c - weir log ls: the logs of a store, and where each stands. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/format.h"
+#include "cli/names.h"
 #include "store/ledger.h"
 #include "util/err.h"
-
-/* The names, to be sorted. */
-struct names {
-    char **name;
-    size_t count;
-};
-
-static int add_name(void *arg, const char *name)
-{
-    struct names *names = arg;
-    char **more = realloc(names->name, (names->count + 1) * sizeof *more);
-    if (!more)
-        return weir_fail_memory();
-    names->name = more;
-    more[names->count] = strdup(name);
-    return more[names->count++] ? 0 : weir_fail_memory();
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 static json_t *to_json(const char *name, const struct weir_ledger_state *state, size_t live)
 {
@@ -86,13 +63,12 @@ static int run(struct cli *cli)
     struct names names = {0};
     int shown = 0, code = cli_store_open(cli, CLI_READ, 0, NULL);
     if (!code)
-        code = weir_ledger_each(cli->store, add_name, &names);
+        code = weir_ledger_each(cli->store, names_add, &names);
     if (!code && cli->json)
         cli->doc = json_array();
     if (!code && names.count && !cli->json && !cli->quiet)
         printf("%8s  %5s  %-19s  %-12s  %s\n", "records", "saves", "changed", "newest", "log");
-    if (names.count)
-        qsort(names.name, names.count, sizeof *names.name, by_name);
+    names_sort(&names);
     for (size_t i = 0; !code && i < names.count; i++) {
         int bad = show(cli, names.name[i]);
         if (bad) { /* a damaged log does not hide the others */
@@ -100,9 +76,7 @@ static int run(struct cli *cli)
             shown = CLI_FAILED;
         }
     }
-    for (size_t i = 0; i < names.count; i++)
-        free(names.name[i]);
-    free(names.name);
+    names_free(&names);
     return code ? code : shown;
 }
 

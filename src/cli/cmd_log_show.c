@@ -39,6 +39,19 @@ static json_t *bytes_json(const void *bytes, size_t size)
 
 /* ---- a log ---- */
 
+/* Those that people gave it; NULL: none. */
+static json_t *names_json(const struct weir_ledger_state *state, const struct weir_save *save)
+{
+    json_t *names = NULL;
+    for (size_t i = 0; i < state->label_count; i++) {
+        if (!weir_save_same(&state->labels[i].save, save))
+            continue;
+        names = names ? names : json_array();
+        json_array_append_new(names, cli_text_json(state->labels[i].name));
+    }
+    return names;
+}
+
 static json_t *entry_json(const struct weir_ledger_entry *entry)
 {
     char when[FORMAT_TIME_BYTES], digest[DIGEST_DIGITS + 1];
@@ -54,15 +67,20 @@ static json_t *entry_json(const struct weir_ledger_entry *entry)
     return object;
 }
 
-static void print_entry(const struct weir_ledger_entry *entry)
+static void print_entry(const struct weir_ledger_state *state,
+                        const struct weir_ledger_entry *entry)
 {
     char when[FORMAT_TIME_BYTES], number[48], digest[DIGEST_DIGITS + 1];
     weir_hex(digest, entry->root, WEIR_SHA256_BYTES);
     snprintf(number, sizeof number, "%" PRIu64 ".%" PRIu64, entry->save.attempt,
              entry->save.number);
+    bool named = weir_ledger_is_labelled(state, &entry->save);
     printf("%-12s  %-9s  %6u  %-19s  %-7s  %.*s\n", entry->save.name, number, entry->save.parts,
-           format_time(when, entry->time_ns), entry->retired_ns ? "retired" : "live", SHORT_DIGITS,
-           digest);
+           format_time(when, entry->time_ns),
+           entry->retired_ns ? "retired"
+           : named           ? "named"
+                             : "live",
+           SHORT_DIGITS, digest);
 }
 
 static int show_log(struct cli *cli, struct weir_ledger *ledger)
@@ -79,8 +97,13 @@ static int show_log(struct cli *cli, struct weir_ledger *ledger)
     weir_hex(digest, state.record.digest, WEIR_SHA256_BYTES);
     if (cli->json) {
         json_t *saves = json_array();
-        for (size_t i = 0; i < state.count; i++)
-            json_array_append_new(saves, entry_json(&state.entries[i]));
+        for (size_t i = 0; i < state.count; i++) {
+            json_t *save = entry_json(&state.entries[i]);
+            json_t *names = names_json(&state, &state.entries[i].save);
+            if (names)
+                json_object_set_new(save, "names", names);
+            json_array_append_new(saves, save);
+        }
         cli->doc = json_pack(
             "{s:o, s:I, s:s, s:s, s:I, s:I, s:o}", "name", cli_text_json(weir_ledger_name(ledger)),
             "record", (json_int_t)state.record.number, "sha256", digest, "time",
@@ -96,7 +119,7 @@ static int show_log(struct cli *cli, struct weir_ledger *ledger)
             printf("\n%-12s  %-9s  %6s  %-19s  %-7s  %s\n", "save", "attempt", "parts", "committed",
                    "state", "sha256");
         for (size_t i = 0; i < state.count; i++)
-            print_entry(&state.entries[i]);
+            print_entry(&state, &state.entries[i]);
     }
     weir_state_free(&state);
     return 0;
@@ -254,10 +277,11 @@ const struct command cmd_log_show = {
     .example = "weir log show ckpt/run\n"
                "weir log show ckpt/run 1000\n"
                "weir log show ckpt/run --record 7",
-    .json = "of a log: name, record, sha256, time, attempt, floor, saves (name, attempt, save, "
-            "parts, time, sha256, live, retired); of a save: the same, prefix, and list (part, "
-            "refs: kind, name, sha256; note); of a table: an array of key and value, where bytes "
-            "that are no text are an object with the field hex",
+    .json =
+        "of a log: name, record, sha256, time, attempt, floor, saves (name, attempt, save, "
+        "parts, time, sha256, live, retired, names); of a save: the same, prefix, and list (part, "
+        "refs: kind, name, sha256; note); of a table: an array of key and value, where bytes "
+        "that are no text are an object with the field hex",
     .options = options,
     .fields = &opts,
     .run = run,

@@ -6,7 +6,7 @@
 #include "util/err.h"
 
 static struct {
-    bool recursive, dry_run, damaged;
+    bool recursive, dry_run, damaged, force;
     uint64_t jobs;
 } opts;
 
@@ -17,11 +17,24 @@ static const struct weir_opt options[] = {
      "also remove all objects below KEY", 0, 0},
     {"dry-run", 'n', WEIR_OPT_FLAG, AT(dry_run), "no", NULL,
      "say what would be removed, and remove nothing", 0, 0},
+    {"force", 'f', WEIR_OPT_FLAG, AT(force), "no", NULL,
+     "also what is part of a checkpoint, which is damaged then", 0, 0},
     {"damaged", 0, WEIR_OPT_FLAG, AT(damaged), "no", NULL,
      "remove the damaged seal of KEY; its plain file stays, as a foreign one", 0, 0},
     WORK_OPT_JOBS(AT(jobs), "with -r, objects"),
     {0},
 };
+
+/* An object of a save goes with the save: alone it would leave a damaged one. */
+static int check_alone(const weir_info *info)
+{
+    if (!info->save_bytes || opts.force)
+        return 0;
+    return weir_fail(EPERM,
+                     "'%s' is part of '%.*s', which would be damaged: weir ckpt rm removes a "
+                     "checkpoint, --force this object alone",
+                     info->key, (int)info->save_bytes, info->key);
+}
 
 static int look_one(struct cli *cli, struct item *item)
 {
@@ -33,14 +46,23 @@ static int look_one(struct cli *cli, struct item *item)
     if (weir_object_info(object)->kind == WEIR_KIND_FOREIGN)
         code = weir_fail(EPERM, "'%s' is a plain file that Weir did not write: it would stay",
                          item->key);
+    else
+        code = check_alone(weir_object_info(object));
     weir_object_close(object);
     return code;
 }
 
 static int remove_one(struct cli *cli, struct item *item)
 {
-    return opts.damaged ? weir_remove_damaged(cli->store, item->key)
-                        : weir_remove(cli->store, item->key);
+    weir_object *object;
+    int code = 0;
+    if (opts.damaged)
+        return weir_remove_damaged(cli->store, item->key);
+    if (!opts.force && weir_object_open(&object, cli->store, item->key) == 0) {
+        code = check_alone(weir_object_info(object));
+        weir_object_close(object);
+    }
+    return code ? code : weir_remove(cli->store, item->key);
 }
 
 static void show(const struct cli *cli, const struct item *item, int key_width)
@@ -88,6 +110,7 @@ const struct command cmd_rm = {
         "Removes each KEY, without asking. With -r, everything below KEY, too; KEY/ means only "
         "what is below. A reader that has an object open reads on, and never sees other bytes.\n\n"
         "Plain files that others put into the store's directory are not removed: their owners do "
+        "that. Nor are, without --force, objects that are part of a checkpoint: weir ckpt rm does "
         "that.",
     .example = "weir rm models/llama/model.safetensors\n"
                "weir rm -r --dry-run runs/7",

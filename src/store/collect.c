@@ -369,12 +369,17 @@ int weir_gc_saves(struct weir_gc *gc)
     return code || !all.worst ? code : weir_fail_text(all.worst, all.text);
 }
 
-int weir_ledger_collect(weir_store *store, const char *ledger, uint64_t grace_ns)
+int weir_ledger_collect(weir_store *store, const char *ledger, uint64_t grace_ns,
+                        weir_gc_result *result)
 {
     struct weir_gc gc = {
         .store = store, .reuse = true, .grace_ns = store->grace_ns, .retired_ns = grace_ns};
     int code = weir_store_check_writable(store);
     if (!code)
         code = weir_store_now(store, &gc.now_ns);
-    return code ? code : collect_ledger(&gc, ledger);
+    if (!code)
+        code = collect_ledger(&gc, ledger);
+    if (result)
+        *result = gc.result;
+    return code;
 }

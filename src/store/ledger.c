@@ -192,6 +192,23 @@ const struct weir_ledger_entry *weir_ledger_find_save(const struct weir_ledger_s
     return NULL;
 }
 
+const struct weir_ledger_entry *weir_ledger_find_label(const struct weir_ledger_state *s,
+                                                       const char *label)
+{
+    for (size_t i = 0; i < s->label_count; i++)
+        if (!strcmp(s->labels[i].name, label))
+            return weir_ledger_find_save(s, &s->labels[i].save);
+    return NULL;
+}
+
+bool weir_ledger_is_labelled(const struct weir_ledger_state *s, const struct weir_save *save)
+{
+    for (size_t i = 0; i < s->label_count; i++)
+        if (weir_save_same(&s->labels[i].save, save))
+            return true;
+    return false;
+}
+
 /* ---- changes ---- */
 
 /* Changes *state in place. Returns 1: append it; 0: it is so already; -errno. */
@@ -352,6 +369,86 @@ int weir_ledger_commit(struct weir_ledger *ledger, const struct weir_save *save,
     return change(ledger, do_commit, &entry);
 }
 
+/* ---- labels ---- */
+
+struct labelling {
+    const char *label;
+    const struct weir_save *save; /* NULL: of none any more */
+    struct weir_save was;
+};
+
+/* Takes it off, and answers whether it was there. */
+static bool drop_label(struct weir_ledger_state *s, struct labelling *l)
+{
+    for (size_t i = 0; i < s->label_count; i++) {
+        if (strcmp(s->labels[i].name, l->label))
+            continue;
+        l->was = s->labels[i].save;
+        s->label_count--;
+        memmove(&s->labels[i], &s->labels[i + 1], (s->label_count - i) * sizeof *s->labels);
+        return true;
+    }
+    return false;
+}
+
+static int add_label(struct weir_ledger_state *s, const struct labelling *l)
+{
+    struct weir_label *more = weir_realloc(s->labels, (s->label_count + 1) * sizeof *more);
+    if (!more)
+        return weir_fail_memory();
+    s->labels = more;
+    size_t at = s->label_count++;
+    for (; at && strcmp(more[at - 1].name, l->label) > 0; at--)
+        more[at] = more[at - 1];
+    more[at] = (struct weir_label){.save = *l->save};
+    strcpy(more[at].name, l->label); /* which was checked */
+    return 0;
+}
+
+static int do_label(struct weir_ledger *ledger, struct weir_ledger_state *s, void *arg)
+{
+    struct labelling *l = arg;
+    l->was = (struct weir_save){0};
+    const struct weir_ledger_entry *entry = l->save ? weir_ledger_find_save(s, l->save) : NULL;
+    if (l->save && (!entry || entry->retired_ns))
+        return weir_fail(ESTALE, "'%s' of '%s' was retired meanwhile", l->save->name,
+                         weir_ledger_name(ledger));
+    bool had = drop_label(s, l);
+    if (!l->save)
+        return had ? 1
+                   : weir_fail(ENOENT, "nothing in '%s' is named '%s'", weir_ledger_name(ledger),
+                               l->label);
+    if (s->label_count == WEIR_LABELS_MAX)
+        return weir_fail(E2BIG, "'%s' has %d names, the limit: take some off",
+                         weir_ledger_name(ledger), WEIR_LABELS_MAX);
+    int code = add_label(s, l);
+    bool same = had && weir_save_same(&l->was, l->save);
+    return code ? code : !same;
+}
+
+static int change_label(struct weir_ledger *ledger, const char *label, const struct weir_save *save,
+                        struct weir_save *was)
+{
+    struct labelling l = {.label = label, .save = save};
+    int code = weir_label_check(label);
+    if (!code)
+        code = change(ledger, do_label, &l);
+    if (!code && was)
+        *was = l.was;
+    return code;
+}
+
+int weir_ledger_label(struct weir_ledger *ledger, const char *label, const struct weir_save *save,
+                      struct weir_save *was)
+{
+    return change_label(ledger, label, save, was);
+}
+
+int weir_ledger_unlabel(struct weir_ledger *ledger, const char *label, struct weir_save *was)
+{
+    return change_label(ledger, label, NULL, was);
+}
+
 /* ---- retiring ---- */
 
 struct chosen {
@@ -370,7 +467,8 @@ static int do_retire(struct weir_ledger *ledger, struct weir_ledger_state *s, vo
         return code;
     chosen->count = 0;
     for (size_t i = 0; i < s->count; i++) {
-        if (s->entries[i].retired_ns || !chosen->fn(chosen->arg, &s->entries[i]))
+        if (s->entries[i].retired_ns || weir_ledger_is_labelled(s, &s->entries[i].save) ||
+            !chosen->fn(chosen->arg, &s->entries[i]))
             continue;
         s->entries[i].retired_ns = (uint64_t)chosen->now_ns;
         chosen->count++;

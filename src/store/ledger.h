@@ -16,6 +16,9 @@
  * were never completed, raises the floor: what is at or below it and no entry cannot be committed
  * any more. So gc may delete it although a writer of it may only be asleep.
  *
+ * A label is a second name that people give to a live save. It belongs to one save at a time, and a
+ * save that has one is not retired.
+ *
  * A handle belongs to one thread at a time.
  */
 #ifndef WEIR_STORE_LEDGER_H
@@ -51,6 +54,11 @@ const struct weir_ledger_entry *weir_ledger_find(const struct weir_ledger_state 
 const struct weir_ledger_entry *weir_ledger_find_save(const struct weir_ledger_state *state,
                                                       const struct weir_save *save);
 
+/* The live entry that has this label, or NULL. */
+const struct weir_ledger_entry *weir_ledger_find_label(const struct weir_ledger_state *state,
+                                                       const char *label);
+bool weir_ledger_is_labelled(const struct weir_ledger_state *state, const struct weir_save *save);
+
 /* Takes part in the incarnation of token. -ESTALE if a newer one has begun. */
 int weir_ledger_join(struct weir_ledger *ledger, const uint8_t token[WEIR_TOKEN_BYTES],
                      uint64_t *attempt);
@@ -58,8 +66,14 @@ int weir_ledger_join(struct weir_ledger *ledger, const uint8_t token[WEIR_TOKEN_
  * or the save was given up. */
 int weir_ledger_commit(struct weir_ledger *ledger, const struct weir_save *save,
                        const uint8_t root[WEIR_SHA256_BYTES]);
-/* Retires the live entries for which retire() is true, under the attempt (0: by hand, no fence).
- * *count says how many. */
+/* Gives a live save that label, in one record, whichever had it before: *was (may be NULL) is that,
+ * or parts 0. -ESTALE if the save is not live. */
+int weir_ledger_label(struct weir_ledger *ledger, const char *label, const struct weir_save *save,
+                      struct weir_save *was);
+/* Takes a label off; -ENOENT if nothing has it. */
+int weir_ledger_unlabel(struct weir_ledger *ledger, const char *label, struct weir_save *was);
+/* Retires the live entries without a label for which retire() is true, under the attempt (0: by
+ * hand, no fence). *count says how many. */
 typedef bool (*weir_ledger_fn)(void *arg, const struct weir_ledger_entry *entry);
 int weir_ledger_retire(struct weir_ledger *ledger, uint64_t attempt, weir_ledger_fn retire,
                        void *arg, size_t *count);

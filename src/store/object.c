@@ -51,6 +51,7 @@ static int open_sealed(weir_object *obj)
         .block_bytes = seal->block_bytes,
         .time_ns = seal->time_ns,
         .kind = WEIR_KIND_SEALED,
+        .save_bytes = seal->prefix_size,
     };
     return 0;
 }

@@ -16,7 +16,9 @@
 enum {
     HEAD_BYTES = 48,
     ENTRY_BYTES = 72, /* without the name */
+    LABEL_BYTES = 8,  /* without the label */
     VERSION = 1,
+    VERSION_LABELS = 2,
 };
 
 /* ---- saves ---- */
@@ -31,6 +33,23 @@ int weir_save_name_check(const char *name)
         weir_fail_in(code, "the name '%.*s'", WEIR_SAVE_NAME_BYTES_MAX, name);
     }
     return code;
+}
+
+int weir_label_check(const char *label)
+{
+    const char *why = NULL;
+    if (strlen(label) > WEIR_LABEL_BYTES_MAX)
+        why = "it has at most 64 bytes";
+    else if (strpbrk(label, ",:"))
+        why = "it has no comma and no colon";
+    else if (*label && label[strspn(label, "0123456789")] == 0)
+        why = "a number is a step, not a name";
+    else if (!strcmp(label, "newest"))
+        why = "it is always that of the newest";
+    if (!why)
+        return weir_save_name_check(label);
+    int code = weir_fail(EINVAL, "%s", why);
+    return weir_fail_in(code, "the name '%.*s'", WEIR_LABEL_BYTES_MAX, label);
 }
 
 bool weir_save_same(const struct weir_save *a, const struct weir_save *b)
@@ -105,25 +124,63 @@ static const char *entry_fault(struct weir_ledger_entry *e, const uint8_t **at, 
                : NULL;
 }
 
+static size_t entry_index(const struct weir_ledger_state *s, const struct weir_save *save)
+{
+    size_t i = s->count;
+    while (i-- > 0 && !weir_save_same(&s->entries[i].save, save))
+        ;
+    return i;
+}
+
+/* Reads the labels at *at, of which there are `count`. */
+static const char *labels_fault(struct weir_ledger_state *s, size_t count, const uint8_t **at,
+                                const uint8_t *end)
+{
+    for (; s->label_count < count; s->label_count++) {
+        struct weir_label *label = &s->labels[s->label_count];
+        if (end - *at < LABEL_BYTES)
+            return "a label is cut short";
+        size_t index = (size_t)weir_load_le(*at, 4), size = (size_t)weir_load_le(*at + 4, 4);
+        if (size > WEIR_LABEL_BYTES_MAX || size > (size_t)(end - *at) - LABEL_BYTES)
+            return "a label is cut short";
+        memcpy(label->name, *at + LABEL_BYTES, size);
+        *at += LABEL_BYTES + size;
+        if (index >= s->count || s->entries[index].retired_ns)
+            return "a label is of no live entry";
+        label->save = s->entries[index].save;
+        if (entry_index(s, &label->save) != index)
+            return "a label is of an entry that is there twice";
+        if (strlen(label->name) != size || weir_label_check(label->name))
+            return "a label is not one";
+        if (s->label_count && strcmp(label[-1].name, label->name) >= 0)
+            return "the labels are not sorted";
+    }
+    return NULL;
+}
+
 int weir_state_decode(struct weir_ledger_state *out, const uint8_t *bytes, size_t size)
 {
     struct weir_ledger_state s = {0};
     if (size < HEAD_BYTES)
         return damaged("it is too short");
-    if (weir_load_le(bytes, 2) != VERSION)
+    unsigned version = (unsigned)weir_load_le(bytes, 2);
+    if (version != VERSION && version != VERSION_LABELS)
         return weir_fail(EPROTO, "the state was written by a newer Weir (version %u): update",
-                         (unsigned)weir_load_le(bytes, 2));
+                         version);
+    size_t labels = version == VERSION_LABELS ? (size_t)weir_load_le(bytes + 4, 4) : 0;
     s.attempt = weir_load_le(bytes + 8, 8);
     memcpy(s.token, bytes + 16, sizeof s.token);
     s.floor = weir_load_le(bytes + 32, 8);
     s.past_count = (size_t)weir_load_le(bytes + 40, 4);
     size_t count = (size_t)weir_load_le(bytes + 44, 4);
-    if (s.past_count > WEIR_TOKENS_MAX || count > WEIR_ENTRIES_MAX ||
+    if (s.past_count > WEIR_TOKENS_MAX || count > WEIR_ENTRIES_MAX || labels > WEIR_LABELS_MAX ||
+        (version == VERSION_LABELS && !labels) ||
         size - HEAD_BYTES < s.past_count * WEIR_TOKEN_BYTES + count * ENTRY_BYTES)
         return damaged("its counts are impossible");
     s.past = weir_alloc(s.past_count * WEIR_TOKEN_BYTES);
     s.entries = weir_alloc(count * sizeof *s.entries);
-    if (!s.past || !s.entries) {
+    s.labels = weir_alloc(labels * sizeof *s.labels);
+    if (!s.past || !s.entries || !s.labels) {
         weir_state_free(&s);
         return weir_fail_memory();
     }
@@ -133,6 +190,8 @@ int weir_state_decode(struct weir_ledger_state *out, const uint8_t *bytes, size_
     const char *fault = NULL;
     while (!fault && s.count < count)
         fault = entry_fault(&s.entries[s.count++], &at, bytes + size);
+    if (!fault)
+        fault = labels_fault(&s, labels, &at, bytes + size);
     if (!fault && at != bytes + size)
         fault = "there is more than it says";
     if (fault) {
@@ -146,9 +205,22 @@ int weir_state_decode(struct weir_ledger_state *out, const uint8_t *bytes, size_
 void weir_state_free(struct weir_ledger_state *s)
 {
     free(s->entries);
+    free(s->labels);
     free(s->past);
     weir_log_record_free(&s->record);
     *s = (struct weir_ledger_state){0};
+}
+
+static void put_labels(const struct weir_ledger_state *s, uint8_t *at)
+{
+    for (size_t i = 0; i < s->label_count; i++) {
+        const struct weir_label *label = &s->labels[i];
+        size_t size = strlen(label->name);
+        weir_store_le(at, entry_index(s, &label->save), 4);
+        weir_store_le(at + 4, size, 4);
+        memcpy(at + LABEL_BYTES, label->name, size);
+        at += LABEL_BYTES + size;
+    }
 }
 
 uint8_t *weir_state_encode(const struct weir_ledger_state *s, size_t *size)
@@ -156,10 +228,13 @@ uint8_t *weir_state_encode(const struct weir_ledger_state *s, size_t *size)
     *size = HEAD_BYTES + s->past_count * WEIR_TOKEN_BYTES;
     for (size_t i = 0; i < s->count; i++)
         *size += ENTRY_BYTES + strlen(s->entries[i].save.name);
+    for (size_t i = 0; i < s->label_count; i++)
+        *size += LABEL_BYTES + strlen(s->labels[i].name);
     uint8_t *bytes = weir_alloc(*size);
     if (!bytes)
         return NULL;
-    weir_store_le(bytes, VERSION, 2);
+    weir_store_le(bytes, s->label_count ? VERSION_LABELS : VERSION, 2);
+    weir_store_le(bytes + 4, s->label_count, 4);
     weir_store_le(bytes + 8, s->attempt, 8);
     memcpy(bytes + 16, s->token, sizeof s->token);
     weir_store_le(bytes + 32, s->floor, 8);
@@ -182,5 +257,6 @@ uint8_t *weir_state_encode(const struct weir_ledger_state *s, size_t *size)
         memcpy(at + ENTRY_BYTES, e->save.name, name_size);
         at += ENTRY_BYTES + name_size;
     }
+    put_labels(s, at);
     return bytes;
 }

@@ -154,8 +154,9 @@ typedef int (*weir_gc_fn)(void *arg, const char *dir, const char *name);
 int weir_gc_each(struct weir_gc *gc, const char *dir, weir_gc_fn fn, void *arg);
 bool weir_gc_is_old(const struct weir_gc *gc, int64_t time_ns, uint64_t age_ns);
 /* The saves of one ledger: those retired for longer than grace_ns, and those that nobody will ever
- * commit (those of the current attempt only after the store's own grace). */
-int weir_ledger_collect(weir_store *store, const char *ledger, uint64_t grace_ns);
+ * commit (those of the current attempt only after the store's own grace). result may be NULL. */
+int weir_ledger_collect(weir_store *store, const char *ledger, uint64_t grace_ns,
+                        weir_gc_result *result);
 /* The saves of every ledger that are retired, or that nobody will ever commit (collect.c). */
 int weir_gc_saves(struct weir_gc *gc);
 

@@ -125,7 +125,7 @@ def test_verify_names_the_broken_record(weir):
 
 def test_verify_names_what_is_not_as_committed(weir):
     make(weir)
-    weir("rm", "ckpt/run/5-1.5/rank-1.bin")
+    weir("rm", "--force", "ckpt/run/5-1.5/rank-1.bin")
     err = weir("log", "verify", rc=1).err
     assert "'ckpt/run/5-1.5' is committed, but 'rank-1.bin' is not there" in err
     weir("put", "-", "ckpt/run/5-1.5/rank-1.bin", input="rank-1.bin")
@@ -193,8 +193,8 @@ def test_verify_goes_on_behind_a_bad_name(weir):
                                          (7, "damage")])
 def test_verify_looks_at_the_saves_of_a_broken_log(weir, number, how):
     make(weir)
-    weir("rm", "ckpt/run/5-1.5/rank-1.bin")
-    weir("rm", "ckpt/run/5-1.5/rank-2.bin")
+    weir("rm", "--force", "ckpt/run/5-1.5/rank-1.bin")
+    weir("rm", "--force", "ckpt/run/5-1.5/rank-2.bin")
     damage(record(weir, number)) if how == "damage" else record(weir, number).unlink()
     result = weir("log", "verify", rc=1)
     assert result.err.count(f"record {number} of log 'ckpt/run'") == 1
@@ -206,7 +206,7 @@ def test_verify_looks_at_the_saves_of_a_broken_log(weir, number, how):
 def test_verify_names_every_bad_reference(weir):
     make(weir)
     for name in ("5-1.5/rank-0.bin", "5-1.5/manifest", "5-1.5/rank-2.bin", "4-1.4/rank-1.bin"):
-        weir("rm", "ckpt/run/" + name)
+        weir("rm", "--force", "ckpt/run/" + name)
     result = weir("log", "verify", rc=1)
     assert result.err.count("is committed, but '") == 4
     assert result.out == "damaged ckpt/run: 7 records, 0 live saves of 3 parts with 4 objects\n"

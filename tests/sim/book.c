@@ -77,6 +77,26 @@ static unsigned compare_new(const struct weir_ledger_state *a, const struct weir
     return count;
 }
 
+/* How many labels of a are not where they were in b. */
+static unsigned labels_moved(const struct weir_ledger_state *a, const struct weir_ledger_state *b)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < a->label_count; i++) {
+        const struct weir_ledger_entry *now = weir_ledger_find_label(b, a->labels[i].name);
+        count += !now || !weir_save_same(&now->save, &a->labels[i].save);
+    }
+    return count;
+}
+
+/* How many labels were given, moved or taken off. */
+static unsigned compare_labels(const struct weir_ledger_state *a, const struct weir_ledger_state *b)
+{
+    unsigned added = 0;
+    for (size_t i = 0; i < b->label_count; i++)
+        added += !weir_ledger_find_label(a, b->labels[i].name);
+    return labels_moved(a, b) + added;
+}
+
 static bool join_is_legal(const struct weir_ledger_state *a, const struct weir_ledger_state *b)
 {
     size_t past = a->attempt ? a->past_count + 1 : 0;
@@ -106,7 +126,9 @@ static void check_step(const struct weir_ledger_state *a, const struct weir_ledg
     if (!joined && b->floor < a->floor)
         illegal(b->record.number, "a lower floor");
     bool raised = !joined && b->floor > a->floor;
-    if (joined + (committed > 0) + (retired > 0) + (forgotten > 0 || raised) != 1 || committed > 1)
+    unsigned labels = compare_labels(a, b);
+    if (joined + (committed > 0) + (retired > 0) + (forgotten > 0 || raised) + labels != 1 ||
+        committed > 1)
         illegal(b->record.number, "not just one change");
 }
 

@@ -112,6 +112,7 @@ static void prepare(void)
     CHECK_EQ(it.count, 1);
     for (uint32_t i = 0; i < PARTS; i++)
         sim_part_leave(it.ledger, &stuck, i);
+    OK(weir_ledger_label(it.ledger, "kept", &live, NULL));
     put_part(&two, 0);
     put_part(&two, 1);
     OK(append_raw());
@@ -284,6 +285,53 @@ static int retire_stale(void)
     return weir_ledger_retire(it.ledger, attempt_old, is_save, &live_old, &it.count);
 }
 
+static int retire_labelled(void)
+{
+    int code = weir_ledger_retire(it.ledger, attempt_now, is_save, &live, &it.count);
+    CHECK(code || it.count == 0);
+    return code;
+}
+
+static bool has_label(const struct weir_ledger_state *s, const char *label,
+                      const struct weir_save *save)
+{
+    const struct weir_ledger_entry *entry = weir_ledger_find_label(s, label);
+    return entry && weir_save_same(&entry->save, save);
+}
+static int label(void)
+{
+    return weir_ledger_label(it.ledger, "best", &live_old, NULL);
+}
+static bool is_labelled(const struct weir_ledger_state *s)
+{
+    return has_label(s, "best", &live_old);
+}
+static int label_again(void)
+{
+    return weir_ledger_label(it.ledger, "kept", &live, NULL);
+}
+static int move_label(void)
+{
+    return weir_ledger_label(it.ledger, "kept", &live_old, NULL);
+}
+static bool is_moved(const struct weir_ledger_state *s)
+{
+    CHECK(weir_ledger_find_label(s, "kept")); /* of the one or the other, at any time */
+    return has_label(s, "kept", &live_old);
+}
+static int unlabel(void)
+{
+    return weir_ledger_unlabel(it.ledger, "kept", NULL);
+}
+static bool is_unlabelled(const struct weir_ledger_state *s)
+{
+    return !weir_ledger_find_label(s, "kept");
+}
+static int label_retired(void)
+{
+    return weir_ledger_label(it.ledger, "best", &retired, NULL);
+}
+
 static int gc(void)
 {
     return weir_gc(it.store, 0, NULL, NULL, NULL);
@@ -298,7 +346,7 @@ static int gc_dry(void)
 }
 static int tidy(void)
 {
-    return weir_ledger_collect(it.store, SIM_LEDGER, 0);
+    return weir_ledger_collect(it.store, SIM_LEDGER, 0, NULL);
 }
 static bool is_collected(const struct weir_ledger_state *s)
 {
@@ -397,6 +445,12 @@ static const struct operation {
     {"commit another root", commit_other, -EEXIST, NULL, 0, READS},
     {"retire", retire_old, 0, old_is_retired, 0, 0},
     {"retire late", retire_stale, -ESTALE, NULL, 0, 0},
+    {"retire what is labelled", retire_labelled, 0, NULL, 0, 0},
+    {"label", label, 0, is_labelled, 0, 0},
+    {"label again", label_again, 0, NULL, 0, 0},
+    {"label what is retired", label_retired, -ESTALE, NULL, 0, 0},
+    {"move a label", move_label, 0, is_moved, 0, 0},
+    {"take a label off", unlabel, 0, is_unlabelled, -ENOENT, 0},
     {"gc", gc, 0, is_collected, 0, PARTLY | VAST},
     {"collect", tidy, 0, is_collected, 0, PARTLY | VAST},
     {"gc now", gc_now, 0, is_collected, 0, PARTLY | VAST},

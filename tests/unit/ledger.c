@@ -317,6 +317,129 @@ static void giving_up(void)
     OK(commit("a", next, 1, 1));
 }
 
+/* ---- labels ---- */
+
+/* Which save has the label: its number, or 0. */
+static uint64_t labelled(const char *label)
+{
+    struct weir_ledger_state state;
+    OK(weir_ledger_read(ledger, &state));
+    const struct weir_ledger_entry *entry = weir_ledger_find_label(&state, label);
+    uint64_t number = entry ? entry->save.number : 0;
+    weir_state_free(&state);
+    return number;
+}
+
+static void labels_protect(void)
+{
+    uint64_t attempt;
+    size_t count;
+    struct weir_save was;
+    fresh_ledger();
+    OK(join_as(1, &attempt));
+    OK(commit("a", attempt, 1, 1));
+    OK(commit("c", attempt, 3, 1));
+    struct weir_save a = save_of("a", attempt, 1), b = save_of("b", attempt, 2);
+    CHECK_EQ(weir_ledger_label(ledger, "best", &b, NULL), -ESTALE); /* there is none yet */
+    OK(weir_ledger_label(ledger, "best", &a, &was));
+    CHECK_EQ(was.parts, 0);
+    OK(weir_ledger_label(ledger, "also", &a, NULL));
+    OK(commit("b", attempt, 2, 1)); /* late: it comes before the third */
+    uint64_t head = head_number();
+    OK(weir_ledger_label(ledger, "best", &a, NULL)); /* it is so already */
+    CHECK_EQ(head_number(), head);
+    OK(weir_ledger_retire(ledger, attempt, is_any, NULL, &count));
+    CHECK_EQ(count, 2);
+    CHECK(!strcmp(entries(), "a-1.1 b-1.2! c-1.3!"));
+    OK(weir_ledger_forget(ledger, is_any, NULL));
+    CHECK_EQ(labelled("best"), 1);
+    OK(weir_ledger_unlabel(ledger, "best", &was));
+    CHECK_EQ(was.number, 1);
+    CHECK_EQ(weir_ledger_unlabel(ledger, "best", &was), -ENOENT);
+    OK(weir_ledger_retire(ledger, 0, is_any, NULL, &count)); /* it has another one */
+    CHECK_EQ(count, 0);
+    OK(weir_ledger_unlabel(ledger, "also", NULL));
+    OK(weir_ledger_retire(ledger, 0, is_any, NULL, &count));
+    CHECK_EQ(count, 1);
+    CHECK_EQ(weir_ledger_label(ledger, "best", &a, NULL), -ESTALE); /* too late */
+}
+
+/* It is of one save at a time, and moves in one record. */
+static void labels_move(void)
+{
+    uint64_t attempt;
+    struct weir_save was;
+    char many[16];
+    fresh_ledger();
+    OK(join_as(1, &attempt));
+    OK(commit("a", attempt, 1, 1));
+    OK(commit("b", attempt, 2, 1));
+    struct weir_save a = save_of("a", attempt, 1), b = save_of("b", attempt, 2);
+    OK(weir_ledger_label(ledger, "best", &a, NULL));
+    uint64_t head = head_number();
+    OK(weir_ledger_label(ledger, "best", &b, &was));
+    CHECK(was.number == 1 && labelled("best") == 2 && head_number() == head + 1);
+    for (unsigned i = 1; i < WEIR_LABELS_MAX; i++) {
+        snprintf(many, sizeof many, "n%u", i);
+        OK(weir_ledger_label(ledger, many, &a, NULL));
+    }
+    CHECK_EQ(weir_ledger_label(ledger, "more", &a, NULL), -E2BIG);
+    OK(weir_ledger_label(ledger, "best", &a, NULL)); /* moving is no more */
+    CHECK_EQ(labelled("n255"), 1);
+    static const char *const wrong[] = {"", "12", "newest", "a,b", "a:b", "a/b", ".."};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        CHECK_EQ(weir_ledger_label(ledger, wrong[i], &a, NULL), -EINVAL);
+    char longest[WEIR_LABEL_BYTES_MAX + 2];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    CHECK_EQ(weir_ledger_label(ledger, longest, &a, NULL), -EINVAL);
+}
+
+/* Bytes that say something else than a label of a live entry. */
+static void damaged_labels(void)
+{
+    uint64_t attempt;
+    struct weir_ledger_state state, back;
+    size_t size;
+    fresh_ledger();
+    OK(join_as(1, &attempt));
+    OK(commit("a", attempt, 1, 1));
+    struct weir_save a = save_of("a", attempt, 1);
+    OK(weir_ledger_label(ledger, "x", &a, NULL));
+    OK(weir_ledger_label(ledger, "y", &a, NULL));
+    OK(weir_ledger_read(ledger, &state));
+    uint8_t *bytes = weir_state_encode(&state, &size);
+    CHECK_EQ(bytes[0], 2); /* an older Weir, which would lose them, refuses it */
+    for (size_t cut = 0; cut < size; cut++)
+        CHECK_EQ(weir_state_decode(&back, bytes, cut), -EBADMSG);
+    /* The last 18 bytes: entry, length, "x", entry, length, "y". */
+    static const struct {
+        size_t from_end;
+        uint8_t byte;
+    } wrong[] = {{18, 1}, {14, 2}, {10, '7'}, {10, 'y'}, {10, 'z'}, {1, 'x'}, {1, ':'}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        uint8_t *at = bytes + size - wrong[i].from_end, good = *at;
+        *at = wrong[i].byte;
+        CHECK_EQ(weir_state_decode(&back, bytes, size), -EBADMSG);
+        *at = good;
+    }
+    OK(weir_state_decode(&back, bytes, size));
+    weir_state_free(&back);
+    bytes[0] = 1; /* nor does version 1 have any */
+    CHECK_EQ(weir_state_decode(&back, bytes, size), -EBADMSG);
+    free(bytes);
+    state.entries[0].retired_ns = 1;
+    bytes = weir_state_encode(&state, &size);
+    CHECK_EQ(weir_state_decode(&back, bytes, size), -EBADMSG);
+    free(bytes);
+    weir_state_free(&state);
+    OK(weir_ledger_unlabel(ledger, "x", NULL));
+    OK(weir_ledger_unlabel(ledger, "y", NULL));
+    OK(weir_ledger_read(ledger, &state));
+    CHECK_EQ(((const uint8_t *)state.record.state)[0], 1);
+    weir_state_free(&state);
+}
+
 /* ---- names ---- */
 
 static void names(void)
@@ -427,7 +550,7 @@ static void damaged_states(void)
         CHECK_EQ(weir_state_decode(&back, some, cut), -EBADMSG);
         free(some);
     }
-    bytes[0] = 2;
+    bytes[0] = 3;
     CHECK_EQ(weir_state_decode(&back, bytes, size), -EPROTO);
     bytes[0] = 1;
     for (size_t at = 40; at < 48; at++) { /* the counts */
@@ -456,6 +579,9 @@ int main(void)
     RUN(retiring);
     RUN(forgetting);
     RUN(giving_up);
+    RUN(labels_protect);
+    RUN(labels_move);
+    RUN(damaged_labels);
     RUN(names);
     RUN(each_ledger);
     RUN(damaged_states);
