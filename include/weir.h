@@ -292,7 +292,7 @@ WEIR_API void weir_saving_close(weir_saving *saving);
 
 typedef struct weir_ckpt_stats {
     uint64_t saves, bytes;   /* begun; written by this rank */
-    uint64_t stall_queue_ns; /* what weir_ckpt_save() waited for: room in the queue, */
+    uint64_t stall_queue_ns; /* what a caller waited for: room in the queue, */
     uint64_t stall_stage_ns; /* room in the staging area */
     uint64_t copy_ns;        /* and what the copying took */
 } weir_ckpt_stats;

@@ -44,6 +44,7 @@ void ext_store_let_go(PyObject *store);
 int ext_add_store(PyObject *module);
 int ext_add_ckpt(PyObject *module);
 int ext_add_restore(PyObject *module);
+int ext_add_run(PyObject *module);
 int ext_add_type(PyObject *module, PyType_Spec *spec, PyObject **out);
 
 #endif

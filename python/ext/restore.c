@@ -9,26 +9,43 @@ typedef struct {
     int busy;
 } Restore;
 
+/* Which checkpoint: a step, just one save of it, one with a name, or the newest. */
+struct which {
+    const char *run, *name;
+    unsigned long long attempt, save;
+    uint64_t step;
+};
+
+static int open_which(weir_restore **out, weir_store *store, const struct which *which)
+{
+    weir_ckpt_info info = {.step = which->step, .attempt = which->attempt, .save = which->save};
+    if (which->name)
+        return weir_restore_open_named(out, store, which->run, which->name);
+    if (which->attempt)
+        return weir_restore_open_this(out, store, which->run, &info);
+    return weir_restore_open(out, store, which->run, which->step);
+}
+
 static int restore_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"store", "run", "step", NULL};
+    static char *names[] = {"store", "run", "step", "attempt", "save", "name", NULL};
     Restore *self = (Restore *)object;
     PyObject *store, *step = NULL;
-    const char *run;
-    uint64_t number = WEIR_STEP_NEWEST;
+    struct which which = {.step = WEIR_STEP_NEWEST};
     weir_restore *restore = NULL;
     int code;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|O", names, &store, &run, &step))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|OKKz", names, &store, &which.run, &step,
+                                     &which.attempt, &which.save, &which.name))
         return -1;
     if (step && !Py_IsNone(step)) {
-        number = PyLong_AsUnsignedLongLong(step);
+        which.step = PyLong_AsUnsignedLongLong(step);
         if (PyErr_Occurred())
             return -1;
     }
-    weir_store *held = ext_store_hold(store);
+    weir_store *held = self->restore ? NULL : ext_store_hold(store);
     if (!held)
         return -1;
-    Py_BEGIN_ALLOW_THREADS code = weir_restore_open(&restore, held, run, number);
+    Py_BEGIN_ALLOW_THREADS code = open_which(&restore, held, &which);
     Py_END_ALLOW_THREADS if (code)
     {
         ext_fail(code);

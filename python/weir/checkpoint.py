@@ -6,6 +6,7 @@ import fnmatch
 import json
 import logging
 import math
+import operator
 import warnings
 import weakref
 from dataclasses import dataclass
@@ -204,6 +205,9 @@ class Checkpointer:
         meta: JSON for people and tools. loader: the position of the data loader, or an object
         with a state_dict(). loss, grad_norm: references for check_resume().
         """
+        step = operator.index(step)
+        if step < 0:
+            raise ValueError(f"a step is a number from 0 on, not {step}")
         ckpt = self._join()
         encoder = states.Encoder(unsafe, self._name)
         root = encoder.encode(state)
@@ -230,6 +234,14 @@ class Checkpointer:
     def steps(self) -> list[int]:
         """The committed checkpoints, oldest first."""
         return [entry["step"] for entry in _weir.checkpoints(self.store, self.run)]
+
+    def name(self, step: int, name: str) -> None:
+        """Gives a checkpoint a name, which another one loses; it stays while it has one."""
+        _weir.name(self.store, self.run, step, name)
+
+    def unname(self, name: str) -> None:
+        """Takes a name off."""
+        _weir.name(self.store, self.run, None, name)
 
     def load(self, step: Union[None, int, str] = None, like: Any = None, *,
              only: Iterable[str] = (), strict: bool = False, unsafe: bool = False,

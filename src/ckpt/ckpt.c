@@ -282,8 +282,7 @@ int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns)
     uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     pthread_mutex_lock(&ckpt->lock);
     code = wait_for_queue(ckpt, queued_max, timeout_ns);
-    if (queued_max)
-        ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
     pthread_mutex_unlock(&ckpt->lock);
     return code;
 }

@@ -1,0 +1,391 @@
+"""Checkpointer with numpy alone: saving, loading, falling back, retention, errors."""
+import glob
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import pytest
+import weir
+
+np = pytest.importorskip("numpy")
+
+
+@pytest.fixture
+def store(tmp_path):
+    with weir.open(str(tmp_path / "store")) as store:
+        yield store
+
+
+def some_state(seed=0):
+    rng = np.random.default_rng(seed)
+    return {"model": {"w": rng.normal(size=(64, 33)).astype("f4"), "b": rng.normal(size=33)},
+            "optimizer": {"state": {0: {"step": 3, "exp_avg": rng.normal(size=(64, 33))}},
+                          "groups": [{"lr": 0.1, "betas": (0.9, 0.999)}]}}
+
+
+def same(a, b):
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def file_of(store_path, run, step):
+    (path,) = glob.glob(os.path.join(store_path, f"ckpt/{run}/{step}-*/model.safetensors"))
+    return path
+
+
+def spoil(path, at=None, data=bytes(4096)):
+    """Overwrites the middle with zeros; the size stays."""
+    os.chmod(path, 0o644)
+    size = os.path.getsize(path)
+    with open(path, "r+b") as file:
+        file.seek(size // 2 if at is None else at)
+        file.write(data)
+        file.truncate(size)
+
+
+def test_save_and_load(store):
+    state = some_state()
+    with weir.Checkpointer(store, "r") as ck:
+        saving = ck.save(7, state, meta={"note": "x"}, loader={"epoch": 1, "seen": np.arange(3)},
+                         loss=2.5, grad_norm=0.25)
+        saving.wait(timeout=60)
+        assert saving.done() and saving.done("node")
+        loaded = ck.load()
+    assert loaded.step == 7 and loaded.user == {"note": "x"}
+    assert loaded.loss == 2.5 and loaded.grad_norm == 0.25
+    assert same(loaded.state, state)
+    assert same(loaded.loader, {"epoch": 1, "seen": np.arange(3)})
+
+
+def test_the_caller_may_change_its_tensors_at_once(store):
+    state = {"w": np.full(5_000_000, 1.0)}
+    with weir.Checkpointer(store, "r", staging=4 << 20) as ck:
+        saving = ck.save(1, state)
+        state["w"][:] = 2
+        saving.wait()
+        assert (ck.load().state["w"] == 1).all()
+
+
+def test_loading_in_place_and_in_part(store):
+    state = some_state()
+    with weir.Checkpointer(store, "r") as ck:
+        ck.save(1, state, wait=True)
+        like = {"model": {"w": np.zeros((64, 33), "f4")}}
+        w = like["model"]["w"]
+        loaded = ck.load(like=like)
+        assert loaded.state["model"]["w"] is w and same(w, state["model"]["w"])
+        assert list(loaded.state) == ["model"]
+        turned = np.zeros((33, 64), "f4").T  # not row-major
+        ck.load(like={"model": {"w": turned}})
+        assert (turned == state["model"]["w"]).all()
+        only = ck.load(only=["model.b"]).state
+        assert same(only["model"]["b"], state["model"]["b"]) and only["model"]["w"] is None
+
+
+@pytest.mark.parametrize("like, error, text", [
+    ({"model": {"w": np.zeros((64, 32), "f4")}}, ValueError, r"'model.w' is F32 \[64, 33\]"),
+    ({"model": {"w": np.zeros((64, 33), "f8")}}, ValueError, "F64"),
+    ({"model": {"nope": np.zeros(1)}}, KeyError, "model.nope"),
+])
+def test_a_like_that_does_not_fit_is_refused_by_name(store, like, error, text):
+    with weir.Checkpointer(store, "r") as ck:
+        ck.save(1, some_state(), wait=True)
+        with pytest.raises(error, match=text):
+            ck.load(like=like)
+
+
+def test_nothing_yet(store, caplog):
+    with weir.Checkpointer(store, "r") as ck:
+        assert ck.load() is None
+        assert "has no checkpoint yet" in caplog.text
+        with pytest.raises(FileNotFoundError):
+            ck.load(strict=True)
+        with pytest.raises(FileNotFoundError, match="5"):
+            ck.load(5)
+
+
+def test_a_damaged_one_is_passed_over_loudly(store, tmp_path):
+    with weir.Checkpointer(store, "r") as ck:
+        for step in (1, 2, 3):
+            ck.save(step, some_state(step), wait=True)
+        spoil(file_of(tmp_path / "store", "r", 3))
+        spoil(file_of(tmp_path / "store", "r", 2))
+        with pytest.warns(weir.DamagedWarning) as heard:
+            loaded = ck.load()
+        assert loaded.step == 1 and same(loaded.state, some_state(1))
+        assert len(heard) == 2 and len(loaded.skipped) == 2
+        text = str(heard[0].message)
+        assert "step 3" in text and "model.safetensors" in text and "bytes" in text
+        with pytest.raises(weir.DamagedError, match="cannot load tensor '.*model.safetensors"):
+            ck.load(strict=True)
+        with pytest.raises(weir.DamagedError):
+            ck.load(3)
+        spoil(file_of(tmp_path / "store", "r", 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(weir.DamagedError, match="no intact checkpoint"):
+                ck.load()
+
+
+def test_a_step_saved_twice_falls_back_to_the_first(store, tmp_path):
+    with weir.Checkpointer(store, "r") as ck:
+        ck.save(1, some_state(1), wait=True)
+        ck.save(1, some_state(2), wait=True)
+        assert same(ck.load(1).state, some_state(2))
+        spoil(glob.glob(str(tmp_path / "store/ckpt/r/1-*.2/model.safetensors"))[0])
+        with pytest.warns(weir.DamagedWarning):
+            assert same(ck.load().state, some_state(1))
+
+
+def test_retention_and_names(store):
+    with weir.Checkpointer(store, "r", keep_last=2, keep_every=5, retired_grace=0) as ck:
+        for step in range(1, 9):
+            ck.save(step, {"x": np.full(10, step)}, wait=True, name="best" if step == 3 else None)
+        ck.save(9, {"x": np.zeros(1)}, wait=True)
+        assert ck.steps() == [3, 5, 8, 9]
+        assert ck.load("best").step == 3
+        ck.name(8, "best")
+        ck.save(10, {"x": np.zeros(1)}, wait=True)
+        assert ck.steps() == [5, 8, 9, 10]
+        ck.unname("best")
+        ck.save(11, {"x": np.zeros(1)}, wait=True)
+        assert ck.steps() == [5, 10, 11]
+        with pytest.raises(FileNotFoundError, match="best"):
+            ck.load("best")
+
+
+def test_lineage(store):
+    with weir.Checkpointer(store, "a", lineage={"dataset": "sha256:12"}) as ck:
+        ck.save(4, {"x": 1}, wait=True)
+    with weir.Checkpointer(store, "a", lineage={"dataset": "sha256:12"}) as ck:
+        ck.load()
+        ck.save(5, {"x": 1}, wait=True)
+        lineage = ck.load().meta["meta"]["lineage"]
+    assert lineage["dataset"] == "sha256:12"
+    assert lineage["parent"] == {"step": 4, "attempt": 1, "save": 1}
+
+
+def test_nan_and_infinity_are_named(store):
+    bad = {"a": np.array([1, math.nan], "f4"), "b": {"c": np.array([math.inf])}, "i": np.arange(3)}
+    with weir.Checkpointer(store, "r", scan="warn") as ck:
+        with pytest.warns(RuntimeWarning, match=r"a \(1\), b.c \(1\)"):
+            ck.save(1, bad, wait=True)
+        assert ck.load().meta["meta"]["nonfinite"] == ["a", "b.c"]
+    with weir.Checkpointer(store, "r", scan="raise") as ck:
+        with pytest.raises(weir.NonfiniteError) as error:
+            ck.save(2, bad)
+        assert error.value.names == ["a", "b.c"]
+        assert ck.steps() == [1]
+
+
+def test_check_resume(store):
+    with weir.Checkpointer(store, "r") as ck:
+        assert ck.check_resume(1.0)
+        ck.save(1, {}, loss=2.0, wait=True)
+        ck.load()
+        assert ck.check_resume(2.1) and ck.check_resume(1.0)
+        assert not ck.check_resume(3.0) and not ck.check_resume(math.nan)
+        assert "2" in ck.check_resume(3.0).text
+        ck.save(2, {}, loss=math.nan, wait=True)
+        assert math.isnan(ck.load().loss)
+
+
+def test_a_dry_run_finds_what_cannot_be_saved(store):
+    with weir.Checkpointer(store, "r") as ck:
+        with pytest.raises(weir.UnstorableError, match="hook is a function"):
+            ck.check({"w": np.zeros(1), "hook": lambda: 1})
+        ck.check(some_state())
+        assert ck.load() is None
+
+
+def test_an_older_life_is_fenced_off(store):
+    first = weir.Checkpointer(store, "r")
+    first.save(1, some_state(1), wait=True)
+    with weir.Checkpointer(store, "r") as second:
+        second.save(2, some_state(2), wait=True)
+        with pytest.raises(weir.StaleError, match="attempt 1 .* is over"):
+            first.save(3, some_state(3), wait=True)
+        assert second.steps() == [1, 2]
+    first.close()
+
+
+def test_a_missing_rank_is_named(store):
+    token = b"0123456789abcdef"
+    a = weir.Checkpointer(store, "r", rank=0, ranks=3, token=token)
+    b = weir.Checkpointer(store, "r", rank=2, ranks=3, token=token)
+    saves = [ck.save(1, {"w": np.arange(4), "own": np.array(ck.rank)}) for ck in (a, b)]
+    for saving in saves:
+        saving.wait("node")
+        assert not saving.done()
+    with pytest.raises(TimeoutError, match="part 1"):
+        saves[0].wait(timeout=0.2)
+    assert a.load() is None
+    a.close()
+    with pytest.raises(ValueError, match="other rank's part"):
+        saves[0].wait()
+    b.close()
+
+
+def test_ranks_share_what_they_have_in_common(store, tmp_path):
+    """Plain tensors are stored once; local ones once for each rank."""
+    token = "job 17"
+    ranks = [weir.Checkpointer(store, "r", rank=i, ranks=3, token=token, local=["own*"])
+             for i in range(3)]
+    states = [{"w": np.arange(1000.0), "v": np.ones((30, 50)), "own": np.full(3, ck.rank),
+               "rank": ck.rank} for ck in ranks]
+    saves = [ck.save(1, state) for ck, state in zip(ranks, states)]
+    for saving in saves:
+        saving.wait(timeout=60)
+    for ck, state in zip(ranks, states):
+        assert same(ck.load(1).state, state)
+    with weir.Checkpointer(store, "r") as alone:
+        assert same(alone.load(1).state, states[0])
+        rows = weir._weir.Restore(store, "r", 1).tensors()
+    assert [row[0] for row in rows] == ["own@0", "own@1", "own@2", "v", "w"]
+    for ck in ranks:
+        ck.close()
+
+
+def test_a_tensor_that_nobody_writes_is_noticed(store):
+    """Said to be on all ranks, but only one has it, and another was to write it."""
+    token = "job 18"
+    ranks = [weir.Checkpointer(store, "r", rank=i, ranks=2, token=token) for i in range(2)]
+    saves = [ck.save(1, {"common": np.zeros(3), **{f"only{i}": np.zeros(3) for i in range(20)
+                                                    if ck.rank == 0}}) for ck in ranks]
+    with pytest.raises(OSError, match="only"):
+        for saving in saves:
+            saving.wait(timeout=60)
+    assert ranks[0].load() is None
+    for ck in ranks:
+        ck.close()
+
+
+def test_errors_of_a_save_come_out(tmp_path):
+    with weir.open(str(tmp_path / "s")) as store:
+        ck = weir.Checkpointer(store, "r")
+        ck.save(1, {"w": np.zeros(3)}, wait=True)
+        with weir.Checkpointer(store, "r") as newer:
+            newer.save(2, {"w": np.zeros(3)}, wait=True)
+        ck.save(3, {"w": np.zeros(3)})  # nobody asks
+        with pytest.raises(weir.StaleError, match="earlier save"):
+            for _ in range(100):
+                ck.save(4, {"w": np.zeros(3)})
+                time.sleep(0.05)
+        with pytest.raises(weir.StaleError):
+            ck.save(5, {"w": np.zeros(3)})
+            ck.close()
+        ck.close()
+
+
+def test_cancel(store):
+    with weir.Checkpointer(store, "r", rate=1 << 20) as ck:
+        saving = ck.save(1, {"w": np.zeros(8 << 20, "u1")})
+        saving.cancel()
+        with pytest.raises(OSError, match="cancelled"):
+            saving.wait()
+        assert ck.load() is None
+
+
+def test_what_a_save_waited_for_is_counted(store):
+    with weir.Checkpointer(store, "r", rate=16 << 20, queue=1) as ck:
+        for step in range(3):
+            ck.save(step, {"w": np.zeros(2 << 20, "u1")})
+        stats = ck.stats()
+        assert stats["saves"] == 3 and stats["bytes"] > 6 << 20
+        assert stats["stall_queue_s"] > 0.05
+
+
+def test_threads_may_wait_and_close(store):
+    for _ in range(5):
+        ck = weir.Checkpointer(store, "r")
+        saving = ck.save(1, some_state())
+        threads = [threading.Thread(target=saving.wait) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        ck.close()
+        for thread in threads:
+            thread.join()
+        assert saving.done()
+
+
+def run_python(code, *args, **kwargs):
+    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), *args],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
+
+
+def test_a_save_is_finished_when_the_program_ends(tmp_path):
+    process = run_python("""
+        import sys, numpy, weir
+        ck = weir.Checkpointer(sys.argv[1], "r", rate=32 << 20)
+        ck.save(1, {"w": numpy.ones(8 << 20, "u1")})
+    """, str(tmp_path / "s"))
+    assert process.wait() == 0, process.stderr.read()
+    with weir.Checkpointer(str(tmp_path / "s"), "r") as ck:
+        assert ck.load().state["w"].all()
+
+
+def test_ctrl_c_while_waiting(tmp_path):
+    process = run_python("""
+        import signal, sys, numpy, weir
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been ignored
+        ck = weir.Checkpointer(sys.argv[1], "r", rate=1 << 20)
+        saving = ck.save(1, {"w": numpy.ones(64 << 20, "u1")})
+        print("waiting", flush=True)
+        try:
+            saving.wait()
+        except KeyboardInterrupt:
+            saving.cancel()
+            print("stopped", flush=True)
+    """, str(tmp_path / "s"))
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "stopped\n"
+    assert process.wait() == 0
+
+
+def test_after_fork_the_child_is_told(tmp_path):
+    process = run_python("""
+        import os, sys, numpy, weir
+        ck = weir.Checkpointer(sys.argv[1], "r")
+        ck.save(1, {"w": numpy.ones(3)}, wait=True)
+        child = os.fork()
+        if not child:
+            try:
+                ck.save(2, {"w": numpy.ones(3)})
+            except OSError as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+    """, str(tmp_path / "s"))
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "fork" in out
+
+
+def test_wrong_arguments(store):
+    with pytest.raises(ValueError, match="scan"):
+        weir.Checkpointer(store, "r", scan="maybe")
+    with pytest.raises(ValueError, match="ranks=1"):
+        weir.Checkpointer(store, "r", rank=0, ranks=2).save(1, {})
+    with pytest.raises(OSError, match="run"):
+        weir.Checkpointer(store, "../r").save(1, {})
+    with weir.Checkpointer(store, "r") as ck:
+        with pytest.raises(ValueError, match="-1"):
+            ck.save(-1, {})
+        with pytest.raises(TypeError):
+            ck.save("one", {})
+        with pytest.raises(TypeError):
+            ck.save(1, {}, meta={"x": object()})
+    with pytest.raises(ValueError, match="closed"):
+        ck.save(1, {})
