@@ -38,6 +38,7 @@ bench: ## measure against fio in BENCH_DIR (default: a directory here); writes b
 	@tools/build plain
 	@python3 bench/engine.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
 	@python3 bench/sets.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
+	@python3 bench/ckpt_scale.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
 
 install: all ## install below PREFIX (default /usr/local)
 	@meson configure $(BUILD) --prefix=$(PREFIX)

@@ -118,6 +118,8 @@ static void prepare(void)
     OK(sim_table_put(it.store, "tables/t", &live, digest));
     close_both();
     sim_fs_plant(sim.fs, SIM_STORE "/.weir/lease/run/s1-1.1~", "", 0);
+    for (size_t i = 0; i < 3; i++)
+        sim_spare_plant(250 + 100 * i);
     head_before = sim_book_head();
     sim_fs_sync_all(sim.fs);
     disk = sim_fs_copy(sim.fs);
@@ -294,6 +296,10 @@ static int gc_dry(void)
 {
     return weir_gc(it.store, WEIR_GC_DRY_RUN, NULL, NULL, NULL);
 }
+static int tidy(void)
+{
+    return weir_ledger_collect(it.store, SIM_LEDGER, 0);
+}
 static bool is_collected(const struct weir_ledger_state *s)
 {
     return !has(s, &retired) && !sim_part_is_there(&two, 0) && !sim_part_is_there(&zombie, 1) &&
@@ -392,6 +398,7 @@ static const struct operation {
     {"retire", retire_old, 0, old_is_retired, 0, 0},
     {"retire late", retire_stale, -ESTALE, NULL, 0, 0},
     {"gc", gc, 0, is_collected, 0, PARTLY | VAST},
+    {"collect", tidy, 0, is_collected, 0, PARTLY | VAST},
     {"gc now", gc_now, 0, is_collected, 0, PARTLY | VAST},
     {"gc dry", gc_dry, 0, NULL, 0, READS | HEAVY},
     {"view the newest", view_newest, 0, NULL, 0, READS},

@@ -134,6 +134,13 @@ static void collect(uint32_t flags)
     CHECK(!code || sim.off);
 }
 
+/* What a checkpointer does after a commit: files of what it deletes are written over. */
+static void tidy(void)
+{
+    int code = weir_ledger_collect(life.store, SIM_LEDGER, 0);
+    CHECK(!code || sim.off);
+}
+
 static void look(void)
 {
     struct weir_view *view;
@@ -256,6 +263,8 @@ static void story(void)
         put_parts("s1", 1, PARTS);
         retire(&life.saves[0]);
         put_parts("s3", 0, 1);
+        tidy();
+        put_parts("s6", 0, PARTS);
         collect(0);
     }
     if (!sim.off) {
@@ -268,6 +277,14 @@ static void story(void)
     close_both();
 }
 
+static unsigned count_calls(enum sim_call call)
+{
+    unsigned count = 0;
+    for (uint64_t i = 0; i < sim.calls && i < SIM_TRACE_MAX; i++)
+        count += sim.trace[i] == call;
+    return count;
+}
+
 /* Returns how many calls the story took. */
 static uint64_t cut(uint64_t cut_after, uint64_t seed)
 {
@@ -275,6 +292,8 @@ static uint64_t cut(uint64_t cut_after, uint64_t seed)
     sim.cut_after = cut_after;
     story();
     uint64_t calls = sim.calls;
+    /* The whole of it writes over files. */
+    CHECK(cut_after != SIM_FOREVER || count_calls(SIM_CALL_RECYCLABLE) >= 3);
     sim_reboot(seed);
     after_reboot();
     sim_stop();
@@ -310,7 +329,10 @@ static void random_step(struct sim_rng *rng)
         retire(any);
     else {
         sim_sleep(sim_rng_below(rng, 3) * GRACE_S * SECOND);
-        collect(dice < 92 ? WEIR_GC_NOW : 0);
+        if (dice < 94)
+            tidy();
+        else
+            collect(dice < 97 ? WEIR_GC_NOW : 0);
     }
 }
 
