@@ -137,7 +137,7 @@ static void collect(uint32_t flags)
 /* What a checkpointer does after a commit: files of what it deletes are written over. */
 static void tidy(void)
 {
-    int code = weir_ledger_collect(life.store, SIM_LEDGER, 0);
+    int code = weir_ledger_collect(life.store, SIM_LEDGER, 0, NULL);
     CHECK(!code || sim.off);
 }
 
