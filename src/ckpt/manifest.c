@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ckpt/arena.h"
 #include "ckpt/safetensors.h"
 #include "util/bytes.h"
 #include "util/err.h"
@@ -56,39 +57,6 @@ int weir_manifest_encode(const struct weir_manifest_tensor *t, uint8_t **out, si
 
 /* ---- rows ---- */
 
-/* A block of memory that only grows: what a manifest points to. */
-struct arena {
-    struct arena *next;
-    size_t size, used;
-    uint64_t words[];
-};
-enum { ARENA_BYTES = 1 << 20 };
-
-static void *arena_take(struct arena **arena, size_t size)
-{
-    size = round_up8(size);
-    if (!*arena || (*arena)->size - (*arena)->used < size) {
-        size_t room = size > ARENA_BYTES ? size : ARENA_BYTES;
-        struct arena *more = weir_alloc(sizeof *more + room);
-        if (!more)
-            return NULL;
-        more->size = room;
-        more->next = *arena;
-        *arena = more;
-    }
-    void *at = (char *)(*arena)->words + (*arena)->used;
-    (*arena)->used += size;
-    return at;
-}
-
-static void arena_free(struct arena *arena)
-{
-    for (struct arena *next; arena; arena = next) {
-        next = arena->next;
-        free(arena);
-    }
-}
-
 static int damaged(const char *why)
 {
     return weir_fail(EBADMSG, "the manifest is damaged: %s", why);
@@ -125,9 +93,9 @@ static int row_read(struct row *out, const uint8_t *value, size_t size)
     return 0;
 }
 
-static const uint64_t *take_dims(struct arena **arena, const uint8_t *from, uint32_t ndim)
+static const uint64_t *take_dims(struct weir_arena **arena, const uint8_t *from, uint32_t ndim)
 {
-    uint64_t *dims = arena_take(arena, 8 * (size_t)ndim + 8);
+    uint64_t *dims = weir_arena_take(arena, 8 * (size_t)ndim + 8);
     for (uint32_t i = 0; dims && i < ndim; i++)
         dims[i] = weir_load_le(from + 8 * i, 8);
     return dims;
@@ -147,7 +115,7 @@ static int piece_check(const struct row *row, const uint64_t *whole, const struc
 }
 
 /* Appends the pieces of one row. */
-static int row_pieces(struct arena **arena, const struct row *row, const uint64_t *whole,
+static int row_pieces(struct weir_arena **arena, const struct row *row, const uint64_t *whole,
                       uint32_t part, struct weir_piece *out)
 {
     const uint8_t *at = row->list;
@@ -168,19 +136,19 @@ static int row_pieces(struct arena **arena, const struct row *row, const uint64_
 int weir_manifest_decode(struct weir_manifest_tensor *out, void **memory, const uint8_t *value,
                          size_t size)
 {
-    struct arena *arena = NULL;
+    struct weir_arena *arena = NULL;
     struct row row;
     int code = row_read(&row, value, size);
     if (code)
         return code;
     const uint64_t *shape = take_dims(&arena, row.shape, row.ndim);
-    struct weir_piece *pieces = arena_take(&arena, row.pieces * sizeof *pieces);
+    struct weir_piece *pieces = weir_arena_take(&arena, row.pieces * sizeof *pieces);
     code = shape && pieces ? row_pieces(&arena, &row, shape, 0, pieces) : weir_fail_memory();
     /* One block holds it all, or this would not be for tests. */
     if (!code && arena->next)
         code = weir_fail_memory();
     if (code) {
-        arena_free(arena);
+        weir_arena_free(arena);
         return code;
     }
     *out = (struct weir_manifest_tensor){"", row.dtype, row.ndim, shape, pieces, row.pieces};
@@ -191,7 +159,7 @@ int weir_manifest_decode(struct weir_manifest_tensor *out, void **memory, const 
 /* ---- merging ---- */
 
 struct weir_manifest {
-    struct arena *arena;
+    struct weir_arena *arena;
     struct weir_manifest_tensor *tensors;
     size_t count;
 };
@@ -249,7 +217,7 @@ static int read_lines(struct merge *m)
             struct line *line = &m->lines[used++];
             struct weir_row row;
             weir_table_row(m->tables[i], k, &row);
-            char *name = arena_take(&m->manifest->arena, row.key_size + 1);
+            char *name = weir_arena_take(&m->manifest->arena, row.key_size + 1);
             if (!name)
                 return weir_fail_memory();
             memcpy(name, row.key, row.key_size);
@@ -319,13 +287,13 @@ static size_t unique_pieces(struct weir_piece *pieces, size_t count, uint32_t nd
 /* One tensor from the `count` lines that bear its name. */
 static int merge_lines(struct merge *m, const struct line *lines, size_t count)
 {
-    struct arena **arena = &m->manifest->arena;
+    struct weir_arena **arena = &m->manifest->arena;
     const struct row *first = &lines[0].row;
     size_t total = 0, used = 0;
     for (size_t i = 0; i < count; i++)
         total += lines[i].row.pieces;
     const uint64_t *shape = take_dims(arena, first->shape, first->ndim);
-    struct weir_piece *pieces = arena_take(arena, total * sizeof *pieces);
+    struct weir_piece *pieces = weir_arena_take(arena, total * sizeof *pieces);
     if (!shape || !pieces)
         return weir_fail_memory();
     for (size_t i = 0; i < count; i++) {
@@ -388,7 +356,7 @@ void weir_manifest_free(struct weir_manifest *manifest)
 {
     if (!manifest)
         return;
-    arena_free(manifest->arena);
+    weir_arena_free(manifest->arena);
     free(manifest->tensors);
     free(manifest);
 }
