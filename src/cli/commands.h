@@ -4,7 +4,8 @@
 
 #include "cli/cli.h"
 
-extern const struct command cmd_cat, cmd_gc, cmd_get, cmd_help, cmd_init, cmd_log_ls, cmd_log_show,
-    cmd_log_verify, cmd_ls, cmd_put, cmd_rm, cmd_stat, cmd_verify, cmd_version;
+extern const struct command cmd_cat, cmd_ckpt_import, cmd_gc, cmd_get, cmd_help, cmd_init,
+    cmd_log_ls, cmd_log_show, cmd_log_verify, cmd_ls, cmd_put, cmd_rm, cmd_stat, cmd_verify,
+    cmd_version;
 
 #endif

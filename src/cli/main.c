@@ -38,6 +38,7 @@ const struct weir_opt cli_global_options[] = {
 const struct command *const cli_commands[] = {
     &cmd_init,    &cmd_put,      &cmd_get,     &cmd_cat,
     &cmd_ls,      &cmd_stat,     &cmd_rm,      &cmd_verify,
+    &cmd_ckpt_import,
     &cmd_log_ls,  &cmd_log_show, &cmd_log_verify, &cmd_gc,
     &cmd_version, &cmd_help,     NULL,
 };
