@@ -17,7 +17,7 @@
 #include "util/sys.h"
 #include "util/utf8.h"
 
-enum { STAGING_BYTES = 64 << 20, MAGIC_BYTES = 8 };
+enum { STAGING_BYTES = 32 << 20, MAGIC_BYTES = 8, ASK_NS = 100000000 };
 
 /* A view may be larger than what it looks at; a source of a few bytes that makes terabytes is no
  * checkpoint. */
@@ -220,6 +220,20 @@ static char *make_meta(const struct weir_import *m, uint64_t step)
     return json.text;
 }
 
+/* Until it is committed, or has failed; whether to go on is asked ten times a second. */
+static int wait_for(struct job *job, weir_saving *saving)
+{
+    for (;;) {
+        uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+        int code = weir_saving_wait(saving, WEIR_LEVEL_HOME, ASK_NS);
+        /* A store may have failed with this code, too: that is answered at once. */
+        if (code != -ETIMEDOUT || weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns < ASK_NS / 2)
+            return code;
+        if (job->progress && job->progress(job->arg, 0))
+            weir_saving_cancel(saving);
+    }
+}
+
 static int save(struct job *job, weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors,
                 const char *meta)
 {
@@ -230,7 +244,7 @@ static int save(struct job *job, weir_ckpt *ckpt, uint64_t step, const weir_tens
                                    &reader, &saving);
     if (code)
         return code;
-    code = weir_saving_wait(saving, WEIR_LEVEL_HOME, UINT64_MAX);
+    code = wait_for(job, saving);
     weir_saving_close(saving);
     return code;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/ckpt.h"
 #include "ckpt/import.h"
 #include "cli/commands.h"
 #include "cli/format.h"
@@ -19,7 +20,7 @@ static struct {
 #define AT(field) (offsetof(typeof(opts), field))
 
 static const struct weir_opt options[] = {
-    {"step", 0, WEIR_OPT_NUMBER, AT(step), "0", "N", "the step it becomes", 0, 0},
+    {"step", 0, WEIR_OPT_NUMBER, AT(step), "0", "N", "the step it becomes (default: 0)", 0, 0},
     {"skip-unknown", 0, WEIR_OPT_FLAG, AT(skip_unknown), "no", NULL,
      "leave out what is neither a tensor nor plain data, and name it", 0, 0},
     {"dry-run", 'n', WEIR_OPT_FLAG, AT(dry_run), "no", NULL,
@@ -131,7 +132,11 @@ static int run(struct cli *cli)
 {
     const char *source = cli->operands[0], *run = cli->operands[1];
     struct weir_import *import;
-    int code = weir_import_open(&import, source, opts.skip_unknown);
+    char log[WEIR_KEY_BYTES_MAX + 1];
+    int code = weir_ckpt_log_name(log, run); /* before a store is made for it */
+    if (code)
+        return code;
+    code = weir_import_open(&import, source, opts.skip_unknown);
     if (code)
         return weir_fail_in(code, "cannot import '%s'", source);
     if (!opts.dry_run)

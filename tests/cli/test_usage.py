@@ -69,8 +69,9 @@ def test_help(weir):
     assert overview == weir("--help").out == weir("-h").out
     doc = weir.json("help")
     names = [c["name"] for c in doc["commands"]]
-    assert sorted(names) == ["cat", "gc", "get", "help", "init", "log ls", "log show",
-                             "log verify", "ls", "put", "rm", "stat", "verify", "version"]
+    assert sorted(names) == ["cat", "ckpt import", "gc", "get", "help", "init", "log ls",
+                             "log show", "log verify", "ls", "put", "rm", "stat", "verify",
+                             "version"]
     for command in doc["commands"]:
         assert f"  {command['name']} " in overview and command["summary"] in overview
         words = command["name"].split()
