@@ -156,16 +156,16 @@ static bool box_has(const struct weir_from *from, const struct weir_box *box, co
     return true;
 }
 
+/* From the last one on: the next is mostly the one behind it. */
 static const struct weir_box *box_of(const struct weir_from *from, struct weir_windows *windows,
                                      const uint64_t *index)
 {
-    if (windows->hint < from->count && box_has(from, &from->boxes[windows->hint], index))
-        return &from->boxes[windows->hint];
     for (size_t i = 0; i < from->count; i++) {
-        if (!box_has(from, &from->boxes[i], index))
+        size_t k = (windows->hint + i) % from->count;
+        if (!box_has(from, &from->boxes[k], index))
             continue;
-        windows->hint = i;
-        return &from->boxes[i];
+        windows->hint = k;
+        return &from->boxes[k];
     }
     return NULL;
 }

@@ -63,29 +63,38 @@ static int read_end64(struct end *end, const struct weir_span *span)
     return 0;
 }
 
-/* The last record, behind which only a comment may stand. */
-static int find_end(struct end *end, const struct weir_span *span)
+/* Looks for the last record in the last `size` bytes; *found says whether it is there. */
+static int look_for_end(struct end *end, const struct weir_span *span, size_t size, bool *found)
 {
-    static const char none[] = "it has no end, or is cut short";
-    size_t size = END_BYTES + END_COMMENT_MAX;
-    if (span->size < END_BYTES)
-        return bad(span, none);
-    if (size > span->size)
-        size = (size_t)span->size;
-    uint8_t *tail = weir_alloc(size), *at = NULL;
+    uint8_t *tail = weir_alloc(size);
     if (!tail)
         return weir_fail_memory();
     int code = weir_span_read(span, span->size - size, tail, size);
-    for (size_t i = size - END_BYTES + 1; !code && !at && i-- > 0;)
-        if (weir_load_le(tail + i, 4) == END_MAGIC &&
-            weir_load_le(tail + i + 20, 2) == size - END_BYTES - i)
-            at = tail + i;
-    if (!code && !at)
-        code = bad(span, none);
-    if (!code)
-        *end = (struct end){span->size - size + (uint64_t)(at - tail), weir_load_le(at + 10, 2),
+    for (size_t i = size - END_BYTES + 1; !code && !*found && i-- > 0;) {
+        const uint8_t *at = tail + i;
+        if (weir_load_le(at, 4) != END_MAGIC || weir_load_le(at + 20, 2) != size - END_BYTES - i)
+            continue;
+        *found = true;
+        *end = (struct end){span->size - size + i, weir_load_le(at + 10, 2),
                             weir_load_le(at + 12, 4), weir_load_le(at + 16, 4)};
+    }
     free(tail);
+    return code;
+}
+
+/* It is the last thing, or only a comment stands behind it: torch.save() writes none. */
+static int find_end(struct end *end, const struct weir_span *span)
+{
+    static const char none[] = "it has no end, or is cut short";
+    bool found = false;
+    uint64_t most = END_BYTES + END_COMMENT_MAX;
+    if (span->size < END_BYTES)
+        return bad(span, none);
+    int code = look_for_end(end, span, END_BYTES, &found);
+    if (!code && !found)
+        code = look_for_end(end, span, (size_t)(most < span->size ? most : span->size), &found);
+    if (!code && !found)
+        code = bad(span, none);
     if (code)
         return code;
     if (end->count == MISSING16 || end->size == MISSING32 || end->begin == MISSING32)

@@ -124,6 +124,22 @@ def test_what_safetensors_cannot_name_is_refused(torch, weir, tmp_path, make, wh
     assert not weir.store.exists()
 
 
+def test_parameters_with_attributes(torch, imported, tmp_path):
+    weight, tensor = torch.nn.Parameter(torch.randn(3)), torch.randn(2)
+    weight.partition_dim = 0
+    tensor.note = "x"
+    state = {"w": weight, "t": tensor, "b": torch.nn.Buffer(torch.ones(2))}
+    torch.save(state, tmp_path / "a.pt")
+    got = imported(tmp_path / "a.pt")
+    for name in state:
+        assert_same(got.root[name], state[name])
+
+
+def test_a_few_bytes_that_would_be_terabytes(torch, weir, tmp_path):
+    torch.save({"w": torch.zeros(1).expand(1 << 20, 1 << 20)}, tmp_path / "a.pt")
+    assert "beyond all measure" in weir.fails("ckpt", "import", "a.pt", "run")
+
+
 class Dangerous:
     def __reduce__(self):
         return (open, ("harmed", "w"))
