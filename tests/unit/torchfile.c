@@ -304,9 +304,44 @@ static void other_archives(void)
     CHECK(strstr(weir_fail_last(), "one name"));
 }
 
+/* A tensor of 4 by 6 in three boxes: its left third, and the rest in an upper and a lower half, the
+ * last of them lying in its file column by column. */
+static void boxes(void)
+{
+    static const float bytes[] = {0, 1, 6,  7,  12, 13, 18, 19, 2,  3,  4,  5,
+                                  8, 9, 10, 11, 14, 20, 15, 21, 16, 22, 17, 23};
+    static const uint64_t whole[] = {4, 6}, left[] = {4, 2}, half[] = {2, 4}, rows2[] = {2, 1},
+                          rows4[] = {4, 1}, columns[] = {1, 2};
+    static const uint64_t at[][2] = {{0, 0}, {0, 2}, {2, 2}};
+    struct weir_source_file *file;
+    struct weir_windows windows = {0};
+    float got[24];
+    load("", 0);
+    OK(weir_source_add_bytes(&source, bytes, sizeof bytes, &file));
+    const struct weir_box list[] = {{file, 0, at[0], left, rows2},
+                                    {file, 32, at[1], half, rows4},
+                                    {file, 64, at[2], half, columns}};
+    struct weir_from from = {"F32", 2, whole, sizeof got, 4, list, 3, false};
+    OK(weir_from_read(&from, &windows, 0, got, sizeof got));
+    for (size_t i = 0; i < 24; i++)
+        CHECK(got[i] == (float)i);
+    for (size_t k = 0; k < sizeof got; k += 5) {
+        size_t n = sizeof got - k < 5 ? sizeof got - k : 5;
+        memset(got, 0xff, sizeof got);
+        OK(weir_from_read(&from, &windows, k, (char *)got + k, n));
+        for (size_t i = (k + 3) / 4; i < (k + n) / 4; i++)
+            CHECK(got[i] == (float)i);
+    }
+    from.count = 2; /* what no box has */
+    CHECK_EQ(weir_from_read(&from, &windows, 0, got, sizeof got), -EBADMSG);
+    OK(weir_from_read(&from, &windows, 0, got, 2 * 6 * 4));
+    weir_windows_free(&windows);
+}
+
 int main(void)
 {
     RUN(strides);
+    RUN(boxes);
     RUN(wrong_tensors);
     RUN(cut_short);
     RUN(changed);
