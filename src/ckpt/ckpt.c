@@ -184,6 +184,7 @@ static int saving_new(struct weir_saving **out, weir_ckpt *ckpt, const weir_tens
 /* Where the copy stands: buffers are filled one after the other. */
 struct filler {
     struct weir_saving *s;
+    const struct weir_ckpt_reader *reader; /* NULL: the tensors are in memory */
     char *buffer;
     size_t fill;
     uint64_t stall_ns;
@@ -201,45 +202,51 @@ static void filler_send(struct filler *f)
     f->fill = 0;
 }
 
-static void filler_add(struct filler *f, const void *data, size_t size)
+/* `size` bytes of the tensor (NULL: of the header) that begin at data. */
+static int filler_add(struct filler *f, const weir_tensor *tensor, const void *data, size_t size)
 {
-    const char *from = data;
-    while (size) {
+    int code = 0;
+    for (size_t done = 0, n; !code && done < size; done += n) {
         if (!f->buffer) {
             uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
             f->buffer = weir_stage_get(f->s->ckpt->stage);
             f->stall_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
         }
-        size_t n = WEIR_BUFFER_BYTES - f->fill;
-        n = n < size ? n : size;
-        memcpy(f->buffer + f->fill, from, n);
+        n = WEIR_BUFFER_BYTES - f->fill;
+        n = n < size - done ? n : size - done;
+        if (f->reader && tensor)
+            code = f->reader->read(f->reader->arg, tensor, done, f->buffer + f->fill, n);
+        else
+            memcpy(f->buffer + f->fill, (const char *)data + done, n);
         f->fill += n;
-        from += n;
-        size -= n;
         if (f->fill == WEIR_BUFFER_BYTES)
             filler_send(f);
     }
+    return code;
 }
 
-static void snapshot(struct weir_saving *s)
+/* After a failure the writer gets no more, and gives up what it has. */
+static int snapshot(struct weir_saving *s, const struct weir_ckpt_reader *reader)
 {
     weir_ckpt *ckpt = s->ckpt;
-    struct filler f = {.s = s};
+    struct filler f = {.s = s, .reader = reader};
     uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
-    filler_add(&f, s->layout.header, s->layout.header_size);
-    for (size_t i = 0; i < s->layout.count; i++)
-        filler_add(&f, s->layout.tensors[i]->data,
-                   (size_t)(s->layout.places[i].end - s->layout.places[i].begin));
+    int code = filler_add(&f, NULL, s->layout.header, s->layout.header_size);
+    for (size_t i = 0; !code && i < s->layout.count; i++)
+        code = filler_add(&f, s->layout.tensors[i], s->layout.tensors[i]->data,
+                          (size_t)(s->layout.places[i].end - s->layout.places[i].begin));
     if (f.fill)
         filler_send(&f);
     uint64_t took_ns = weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
     pthread_mutex_lock(&ckpt->lock);
     s->complete = true;
+    s->cancelled |= code != 0;
     ckpt->stats.bytes += s->layout.bytes;
     ckpt->stats.stall_stage_ns += f.stall_ns;
     ckpt->stats.copy_ns += took_ns - f.stall_ns;
     pthread_cond_broadcast(&ckpt->changed);
     pthread_mutex_unlock(&ckpt->lock);
+    return code;
 }
 
 static int ckpt_check(const weir_ckpt *ckpt)
@@ -306,8 +313,9 @@ static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
     return code;
 }
 
-int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,
-                   const char *meta, const char *state, weir_saving **out)
+int weir_ckpt_save_read(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,
+                        const char *meta, const char *state, const struct weir_ckpt_reader *reader,
+                        weir_saving **out)
 {
     struct weir_saving *s = NULL;
     int code = ckpt_check(ckpt);
@@ -330,12 +338,18 @@ int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, s
         saving_free(s);
         return code;
     }
-    snapshot(s);
-    if (out)
+    code = snapshot(s, reader);
+    if (out && !code)
         *out = s;
     else
         weir_saving_close(s);
-    return 0;
+    return code;
+}
+
+int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,
+                   const char *meta, const char *state, weir_saving **out)
+{
+    return weir_ckpt_save_read(ckpt, step, tensors, count, meta, state, NULL, out);
 }
 
 /* ---- writing ---- */
@@ -399,6 +413,8 @@ static int write_file(struct weir_saving *s, const char *prefix, struct weir_ref
         if (!code)
             keep_rate(ckpt, bytes, start_ns);
     }
+    if (!code && is_cancelled(s))
+        code = weir_fail(ECANCELED, "saving '%s' was cancelled", prefix);
     if (!code)
         code = weir_put_commit(put, NULL);
     if (!code)

@@ -30,6 +30,17 @@ void weir_layout_free(struct weir_layout *layout);
 int weir_layout_put_manifest(const struct weir_layout *layout, weir_store *store,
                              const char *prefix, uint32_t rank, struct weir_ref *ref);
 
+/* weir_ckpt_save() of tensors that are not in memory: read() is asked for their bytes, tensor by
+ * tensor in the order of the file, and may fail: then nothing is saved, and its failure is
+ * answered. What `data` points to is for it alone to know. */
+struct weir_ckpt_reader {
+    int (*read)(void *arg, const weir_tensor *tensor, uint64_t begin, void *buf, size_t size);
+    void *arg;
+};
+int weir_ckpt_save_read(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,
+                        const char *meta, const char *state, const struct weir_ckpt_reader *reader,
+                        weir_saving **out);
+
 /* Names in ref what was just committed below a save's prefix. */
 void weir_ckpt_ref(struct weir_ref *ref, const weir_put *put, const char *name);
 /* A small object of a save; ref may be NULL. */

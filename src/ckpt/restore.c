@@ -420,7 +420,7 @@ static int fail_tensor(weir_restore *r, const struct weir_span *span, int code)
 }
 
 /* The next file, and its spans. */
-static int next_file(void *arg, struct weir_source *out)
+static int next_file(void *arg, struct weir_reading *out)
 {
     struct plan *p = arg;
     const struct weir_span *spans = &p->spans[p->next], *bad = spans;
@@ -437,7 +437,7 @@ static int next_file(void *arg, struct weir_source *out)
     if (code)
         return fail_tensor(p->restore, bad, code);
     p->next += count;
-    *out = (struct weir_source){file, spans, count};
+    *out = (struct weir_reading){file, spans, count};
     return 1;
 }
 
@@ -463,7 +463,7 @@ static int plan_tell(struct plan *p)
 /* Reads what is planned, in the order of the files. */
 static int plan_run(struct plan *p)
 {
-    struct weir_sources sources = {.next = next_file, .arg = p};
+    struct weir_readings sources = {.next = next_file, .arg = p};
     const struct weir_span *bad;
     if (!p->is_sorted)
         qsort(p->spans, p->count, sizeof *p->spans, by_place);
@@ -471,7 +471,7 @@ static int plan_run(struct plan *p)
         return plan_tell(p);
     for (size_t i = 0; i < p->count; i++)
         sources.bytes += weir_span_bytes(&p->spans[i]);
-    int code = weir_sources_read(p->restore->store, &sources, p->progress, p->arg, &bad);
+    int code = weir_readings_run(p->restore->store, &sources, p->progress, p->arg, &bad);
     if (code == -ECANCELED)
         weir_fail(ECANCELED, "loading '%s' was stopped", p->restore->info.prefix);
     else if (code && bad)

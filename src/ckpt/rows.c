@@ -71,39 +71,6 @@ int weir_manifest_encode(const struct weir_manifest_tensor *t, uint8_t **out, si
 
 /* ---- rows ---- */
 
-/* A block of memory that only grows: what a manifest points to. */
-struct weir_arena {
-    struct weir_arena *next;
-    size_t size, used;
-    uint64_t words[];
-};
-enum { ARENA_BYTES = 1 << 20 };
-
-void *weir_arena_take(struct weir_arena **arena, size_t size)
-{
-    size = round_up8(size);
-    if (!*arena || (*arena)->size - (*arena)->used < size) {
-        size_t room = size > ARENA_BYTES ? size : ARENA_BYTES;
-        struct weir_arena *more = weir_alloc(sizeof *more + room);
-        if (!more)
-            return NULL;
-        more->size = room;
-        more->next = *arena;
-        *arena = more;
-    }
-    void *at = (char *)(*arena)->words + (*arena)->used;
-    (*arena)->used += size;
-    return at;
-}
-
-void weir_arena_free(struct weir_arena *arena)
-{
-    for (struct weir_arena *next; arena; arena = next) {
-        next = arena->next;
-        free(arena);
-    }
-}
-
 static int damaged(const char *why)
 {
     return weir_fail(EBADMSG, "the manifest is damaged: %s", why);

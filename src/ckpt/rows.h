@@ -3,12 +3,8 @@
 #ifndef WEIR_CKPT_ROWS_H
 #define WEIR_CKPT_ROWS_H
 
+#include "ckpt/arena.h"
 #include "ckpt/manifest.h"
-
-/* Memory that only grows: what a manifest points to. */
-struct weir_arena;
-void *weir_arena_take(struct weir_arena **arena, size_t size);
-void weir_arena_free(struct weir_arena *arena);
 
 /* What a row says, before anything is copied; points into the row. */
 struct weir_tensor_row {

@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 
-extern const struct command cmd_ckpt_diff, cmd_ckpt_export, cmd_ckpt_keep, cmd_ckpt_ls,
-    cmd_ckpt_prune, cmd_ckpt_rm, cmd_ckpt_show, cmd_ckpt_verify;
+extern const struct command cmd_ckpt_diff, cmd_ckpt_export, cmd_ckpt_import, cmd_ckpt_keep,
+    cmd_ckpt_ls, cmd_ckpt_prune, cmd_ckpt_rm, cmd_ckpt_show, cmd_ckpt_verify;
 extern const struct command cmd_cat, cmd_gc, cmd_get, cmd_help, cmd_init, cmd_log_ls, cmd_log_show,
     cmd_log_verify, cmd_ls, cmd_put, cmd_rm, cmd_stat, cmd_verify, cmd_version;
 

@@ -33,7 +33,7 @@ _Static_assert(offsetof(struct slot, req) == 0, "a request's slot is where the r
 /* One read call: what was asked for, what is under way. */
 struct scan {
     weir_store *store;
-    const struct weir_sources *sources;
+    const struct weir_readings *sources;
     weir_object *obj;                          /* the one that is being sent */
     const struct weir_span *spans, *spans_end; /* those still to be sent, at least in part */
     uint64_t next;                             /* everything before it was sent */
@@ -227,7 +227,7 @@ static void take_unit(struct scan *scan)
 /* Goes on to the next object; false if there is none, or it failed. */
 static bool next_source(struct scan *scan)
 {
-    struct weir_source source;
+    struct weir_reading source;
     int got = scan->sources->next(scan->sources->arg, &source);
     if (got < 0)
         scan_failed(scan, got, NULL);
@@ -298,7 +298,7 @@ static int run_scan(struct scan *scan)
 
 /* ---- the interface ---- */
 
-int weir_sources_read(weir_store *store, const struct weir_sources *sources,
+int weir_readings_run(weir_store *store, const struct weir_readings *sources,
                       weir_progress_fn progress, void *arg, const struct weir_span **bad)
 {
     struct scan scan = {
@@ -317,9 +317,9 @@ int weir_sources_read(weir_store *store, const struct weir_sources *sources,
 }
 
 /* The one object there is. */
-static int next_of_one(void *arg, struct weir_source *out)
+static int next_of_one(void *arg, struct weir_reading *out)
 {
-    struct weir_source *one = arg;
+    struct weir_reading *one = arg;
     *out = *one;
     one->obj = NULL;
     return out->obj != NULL;
@@ -328,11 +328,11 @@ static int next_of_one(void *arg, struct weir_source *out)
 int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size_t count,
                            weir_progress_fn progress, void *arg, const struct weir_span **bad)
 {
-    struct weir_source one = {obj, spans, count};
-    struct weir_sources sources = {.next = next_of_one, .arg = &one};
+    struct weir_reading one = {obj, spans, count};
+    struct weir_readings sources = {.next = next_of_one, .arg = &one};
     for (size_t i = 0; i < count; i++)
         sources.bytes += weir_span_bytes(&spans[i]);
-    return weir_sources_read(obj->store, &sources, progress, arg, bad);
+    return weir_readings_run(obj->store, &sources, progress, arg, bad);
 }
 
 int weir_object_read(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got)

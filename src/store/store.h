@@ -67,13 +67,13 @@ void weir_sealed_free(struct weir_sealed *sealed);
 
 /* What a scattered read is of: objects, each with spans (span.h), which are sorted and within it.
  * An object is asked for when the read gets there, and must stay open until the read returns. */
-struct weir_source {
+struct weir_reading {
     weir_object *obj;
     const struct weir_span *spans;
     size_t count;
 };
-struct weir_sources {
-    int (*next)(void *arg, struct weir_source *out); /* 1, 0 when there are no more, -errno */
+struct weir_readings {
+    int (*next)(void *arg, struct weir_reading *out); /* 1, 0 when there are no more, -errno */
     void *arg;
     uint64_t bytes; /* that all spans together ask for */
 };
@@ -81,7 +81,7 @@ struct weir_sources {
  * NULL, as may `bad`, which a failure points to a span it is about, or to none. After a failure no
  * more is read, nothing is written any more when this returns, and what was not verified is not
  * left in the caller's memory. */
-int weir_sources_read(weir_store *store, const struct weir_sources *sources,
+int weir_readings_run(weir_store *store, const struct weir_readings *sources,
                       weir_progress_fn progress, void *arg, const struct weir_span **bad);
 /* The same, of one object. */
 int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size_t count,
@@ -101,7 +101,7 @@ int weir_put_lend(weir_put *put, void *data, size_t size);
 /* Flags of weir_put_options that only this library's own writers use: the object is part of the
  * save (set.h) whose prefix this is. Without it, gc does not delete the object with the save. */
 #define WEIR_PUT_OF_SAVE(prefix) (WEIR_PUT_PREFIX | (uint32_t)strlen(prefix))
-#define WEIR_PUT_PREFIX 0x80000000u
+#define WEIR_PUT_PREFIX          0x80000000u
 
 /* What the tier's clock says now. */
 int weir_store_now(weir_store *store, int64_t *time_ns);

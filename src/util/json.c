@@ -346,7 +346,7 @@ bool weir_json_uint(const struct weir_json *json, uint64_t *out)
 
 void weir_json_put(struct weir_json_out *out, const char *text, size_t size)
 {
-    if (out->failed)
+    if (out->failed || !size)
         return;
     if (size > out->room - out->size) {
         size_t room = out->room ? out->room : 256;

@@ -72,8 +72,8 @@ def test_help(weir):
     assert sorted(n for n in names if not n.startswith("ckpt ")) == [
                              "cat", "gc", "get", "help", "init", "log ls", "log show",
                              "log verify", "ls", "put", "rm", "stat", "verify", "version"]
-    assert {"ckpt diff", "ckpt export", "ckpt keep", "ckpt ls", "ckpt prune", "ckpt rm",
-            "ckpt show", "ckpt verify"} <= set(names)
+    assert {"ckpt diff", "ckpt export", "ckpt import", "ckpt keep", "ckpt ls", "ckpt prune",
+            "ckpt rm", "ckpt show", "ckpt verify"} <= set(names)
     for command in doc["commands"]:
         assert f"  {command['name']} " in overview and command["summary"] in overview
         words = command["name"].split()

@@ -234,8 +234,9 @@ static void be_collector(struct actor *self)
 {
     static const uint64_t naps_s[] = {1, 61, GRACE_S * 35 / 100, GRACE_S * 6 / 10, GRACE_S + 1};
     for (unsigned i = 0; i < 3 && !is_dead(); i++) {
-        int code = sim_rng_percent(self->rng, 50) ? weir_ledger_collect(self->store, SIM_LEDGER, 0)
-                                                  : weir_gc(self->store, 0, NULL, NULL, NULL);
+        int code = sim_rng_percent(self->rng, 50)
+                       ? weir_ledger_collect(self->store, SIM_LEDGER, 0, NULL)
+                       : weir_gc(self->store, 0, NULL, NULL, NULL);
         /* It was itself away for too long, or somebody stood still with the store's lock. */
         CHECK(!code || code == -ESTALE || code == -EBUSY || is_dead());
         sim_sleep(naps_s[sim_rng_below(self->rng, 5)] * SECOND);
