@@ -65,8 +65,8 @@ struct weir_sealed {
 int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key);
 void weir_sealed_free(struct weir_sealed *sealed);
 
-/* What a scattered read is of: objects, each with spans (span.h), which are sorted and within it. An
- * object is asked for when the read gets there, and must stay open until the read returns. */
+/* What a scattered read is of: objects, each with spans (span.h), which are sorted and within it.
+ * An object is asked for when the read gets there, and stays open until the read returns. */
 struct weir_source {
     weir_object *obj;
     const struct weir_span *spans;
