@@ -231,6 +231,58 @@ static void edges(void)
     wish_free(w);
 }
 
+/* Several objects in one read, of which one may not be had. */
+struct many {
+    struct wish *wishes[3];
+    weir_object *objects[3];
+    int given, missing;
+};
+
+static int next_of_many(void *arg, struct weir_source *out)
+{
+    struct many *m = arg;
+    if (m->given == m->missing)
+        return weir_fail(ENOENT, "number %d is not there", m->given);
+    if (m->given == 3)
+        return 0;
+    const struct wish *w = m->wishes[m->given];
+    *out = (struct weir_source){m->objects[m->given++], w->spans, w->count};
+    return 1;
+}
+
+static void many_objects(void)
+{
+    struct many m;
+    struct rng rng = {6};
+    for (int i = 0; i < 3; i++) {
+        m.wishes[i] = wish_new();
+        OK(weir_object_open(&m.objects[i], store, key_of(i)));
+    }
+    for (int round = 0; round < 12; round++) {
+        struct weir_sources sources = {.next = next_of_many, .arg = &m};
+        uint64_t bytes = 0;
+        for (int i = 0; i < 3; i++) {
+            wish_random(m.wishes[i], &rng);
+            sources.bytes += m.wishes[i]->bytes;
+        }
+        m.given = 0;
+        m.missing = round % 4;
+        bool fails = m.missing < 3;
+        if (!fails)
+            m.missing = -1;
+        CHECK_EQ(weir_sources_read(store, &sources, count_bytes, &bytes, NULL),
+                 fails ? -ENOENT : 0);
+        CHECK(!fails || strstr(weir_error_text(), "is not there"));
+        for (int i = 0; !fails && i < 3; i++)
+            CHECK(!memcmp(m.wishes[i]->arena, m.wishes[i]->want, ARENA));
+        CHECK(fails || bytes == sources.bytes);
+    }
+    for (int i = 0; i < 3; i++) {
+        wish_free(m.wishes[i]);
+        weir_object_close(m.objects[i]);
+    }
+}
+
 /* ---- failures ---- */
 
 static void bytes_named(uint64_t at, uint32_t block)
@@ -388,6 +440,7 @@ int main(int argc, char **argv)
     put_objects();
     RUN(random_spans);
     RUN(edges);
+    RUN(many_objects);
     RUN(damage);
     RUN(nothing_after_a_failure);
     RUN(refused);
