@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 
+#include "ckpt/names.h"
 #include "ckpt/pickle.h"
 #include "ckpt/tagged.h"
 #include "test.h"
@@ -238,8 +239,29 @@ static void cycles(void)
     OK(load(object, sizeof object - 1, true));
 }
 
+/* The same name again gets a number, and so does one that looks like a number was given. */
+static void unique_names(void)
+{
+    static const char *const given[][2] = {
+        {"w", "w"}, {"w", "w~2"}, {"w~2", "w~2~2"}, {"w", "w~3"}, {"", ""}, {"", "~2"},
+    };
+    struct weir_names names = {0};
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
+        CHECK(!strcmp(weir_names_give(&names, &arena, given[i][0], strlen(given[i][0])),
+                      given[i][1]));
+    for (int i = 0; i < 1000; i++) { /* the table grows */
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        CHECK(!strcmp(weir_names_give(&names, &arena, name, strlen(name)), name));
+    }
+    CHECK(!strcmp(weir_names_give(&names, &arena, "w", 1), "w~4"));
+    CHECK(!strcmp(weir_names_give(&names, &arena, "999", 3), "999~2"));
+    weir_names_free(&names);
+}
+
 int main(void)
 {
+    RUN(unique_names);
     RUN(numbers);
     RUN(texts);
     RUN(containers);
