@@ -297,14 +297,12 @@ static int by_place(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
+/* -ENOENT, without a text, if the rank wrote no tensors. */
 static int file_of(weir_restore *r, uint32_t part, weir_object **out)
 {
     int code = 0;
-    if (!r->files[part]) {
+    if (!r->files[part])
         code = part_object(r, part, ".safetensors", &r->files[part]);
-        if (code == -ENOENT)
-            code = weir_fail(EBADMSG, "rank %u of '%s' has no file", part, r->info.prefix);
-    }
     *out = r->files[part];
     return code;
 }
@@ -314,6 +312,8 @@ static int read_exactly(weir_restore *r, const struct run *run, void *buf, uint6
     weir_object *file;
     size_t got;
     int code = file_of(r, run->part, &file);
+    if (code == -ENOENT)
+        code = weir_fail(EBADMSG, "rank %u of '%s' has no file", run->part, r->info.prefix);
     if (!code)
         code = weir_object_read(file, buf, (size_t)size, run->at, &got);
     if (!code && got != size)
@@ -404,6 +404,8 @@ static int index_file(weir_restore *r, uint32_t part, struct weir_json_out *json
     weir_object *file;
     struct weir_st st;
     int code = file_of(r, part, &file);
+    if (code == -ENOENT)
+        return 0;
     if (!code)
         code = weir_object_read(file, first, sizeof first, 0, &got);
     uint64_t file_size = code ? 0 : weir_object_info(file)->size_bytes;
