@@ -321,18 +321,27 @@ static int read_exactly(weir_restore *r, const struct run *run, void *buf, uint6
     return code ? weir_fail_in(code, "cannot load tensor '%.200s'", run->tensor->name) : 0;
 }
 
+/* One by one. */
+static int read_each(weir_restore *r, const struct run *runs, size_t count)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < count; i++)
+        code = read_exactly(r, &runs[i], runs[i].to, runs[i].size);
+    return code;
+}
+
 /* Reads the runs from i up to end, which lie close together. */
 static int read_window(weir_restore *r, const struct run *runs, size_t count)
 {
     if (count == 1)
-        return read_exactly(r, runs, runs->to, runs->size);
+        return read_each(r, runs, count);
     if (!r->window && !(r->window = weir_alloc(WINDOW_BYTES_MAX)))
         return weir_fail_memory();
     const struct run *last = &runs[count - 1];
     int code = read_exactly(r, runs, r->window, last->at + last->size - runs->at);
     for (size_t i = 0; !code && i < count; i++)
         memcpy(runs[i].to, r->window + (runs[i].at - runs->at), (size_t)runs[i].size);
-    return code;
+    return code == -EBADMSG ? read_each(r, runs, count) : code; /* whose bytes are damaged? */
 }
 
 static int plan_run(struct plan *p)

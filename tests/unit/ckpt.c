@@ -238,6 +238,34 @@ static void retention(void)
     CHECK(!path_there(path_in(dir, "ckpt/kept/3-1.3")));
 }
 
+/* Neighbours are read together; the error names the one whose bytes are damaged. */
+static void damage(void)
+{
+    static const uint64_t shape[] = {ROWS, COLUMNS}, big_shape[] = {5 << 20};
+    static uint8_t big[5 << 20];
+    static uint32_t a[ROWS][COLUMNS], c[ROWS][COLUMNS];
+    const weir_tensor tensors[] = {
+        {.name = "a", .dtype = "I32", .ndim = 2, .shape = shape, .data = matrix},
+        {.name = "b", .dtype = "U8", .ndim = 1, .shape = big_shape, .data = big},
+        {.name = "c", .dtype = "I32", .ndim = 2, .shape = shape, .data = matrix},
+    };
+    const weir_slice slices[] = {{0, NULL, NULL, a}, {2, NULL, NULL, c}, {1, NULL, NULL, big}};
+    weir_ckpt *ckpt = ckpt_as("damaged", 0, 1, 0);
+    weir_restore *restore;
+    save(ckpt, 1, tensors, 3, WEIR_LEVEL_HOME);
+    weir_ckpt_close(ckpt);
+    char *path = data_path(store, dir, "ckpt/damaged/1-1.1/model.safetensors");
+    int fd = file_force_open(path);
+    fd_flip(fd, 8 * (5 << 19));
+    close(fd);
+    OK(weir_restore_open(&restore, store, "damaged", 1));
+    OK(weir_restore_read(restore, slices, 2, NULL, NULL));
+    CHECK(!memcmp(a, matrix, sizeof a) && !memcmp(c, matrix, sizeof c));
+    CHECK_EQ(weir_restore_read(restore, slices, 3, NULL, NULL), -EBADMSG);
+    CHECK(strstr(weir_error_text(), "tensor 'b': 'ckpt/damaged/1-1.1/model.safetensors' is"));
+    weir_restore_close(restore);
+}
+
 static void failures(void)
 {
     static const uint64_t shape[] = {2, 2}, huge[] = {UINT64_MAX, 2};
@@ -288,6 +316,7 @@ int main(void)
     RUN(empty_parts);
     RUN(numbers);
     RUN(retention);
+    RUN(damage);
     RUN(failures);
     weir_store_close(store);
     return TEST_RESULT;
