@@ -48,10 +48,10 @@ def torchrun(ranks, *args):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """The store of a job of 4 ranks, which goes on with 3, and with 2. To start torch takes seconds
-    of every rank: it is one job for all tests."""
+    of every rank, so it is one job for all tests."""
     store = tmp_path_factory.mktemp("dcp") / "store"
-    torchrun(4, store, "job", "4:save_some,fail,plan_otherwise,use_a_thread,load_some",
-             "3:load_some,save_more", "2:load_some,use_a_process")
+    torchrun(4, store, "job", "4:save_some,fail,plan_otherwise,save_shards,use_a_thread",
+             "3:load_some,load_shards,save_more", "2:load_some,use_a_process")
     return store
 
 
@@ -265,7 +265,7 @@ def test_what_cannot_be_loaded_is_not_committed(tmp_path):
 
 
 def test_ranks_that_disagree_commit_nothing():
-    """finish() looks at what all ranks wrote: it would wait for ever for a part that is elsewhere."""
+    """finish() looks at what the ranks wrote, or it would wait for ever for a part elsewhere."""
     def wrote(number, *elements):
         save = weir.torch.Save(b"token", 7, number)
         return [WriteResult(MetadataIndex(""), 0, save),

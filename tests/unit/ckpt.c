@@ -258,6 +258,7 @@ static void damage(void)
     int fd = file_force_open(path);
     fd_flip(fd, 8 * (5 << 19));
     close(fd);
+    free(path);
     OK(weir_restore_open(&restore, store, "damaged", 1));
     OK(weir_restore_read(restore, slices, 2, NULL, NULL));
     CHECK(!memcmp(a, matrix, sizeof a) && !memcmp(c, matrix, sizeof c));

@@ -16,6 +16,8 @@ from dataclasses import replace
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from torch.distributed._shard import sharded_tensor
+from torch.distributed._shard.sharding_spec import ChunkShardingSpec
 from torch.distributed.checkpoint.planner import WriteItemType
 from torch.distributed.checkpoint.state_dict import get_state_dict
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
@@ -117,6 +119,17 @@ def new_state():
             "flags": torch.zeros(9, dtype=torch.bool), "none": torch.zeros(0, 4),
             "words": {"text": "", "list": [1, torch.zeros(2, dtype=torch.int32)]},
             "epoch": 0}
+
+
+def sharded_tensor_of(step):
+    """It, and what all of it is."""
+    ranks = [f"rank:{rank}/cpu" for rank in range(dist.get_world_size())]
+    tensor = sharded_tensor.zeros(ChunkShardingSpec(dim=0, placements=ranks), 10, 4)
+    whole = torch.arange(40.0).reshape(10, 4) * step
+    for shard in tensor.local_shards():
+        begin, size = shard.metadata.shard_offsets[0], shard.metadata.shard_sizes[0]
+        shard.tensor.copy_(whole[begin:begin + size])
+    return tensor, whole
 
 
 class Failing(dcp.DefaultSavePlanner):
@@ -223,6 +236,20 @@ class Job:
             self.load(step)
         dcp.load(fill(self.state, 0), storage_reader=weir.torch.StorageReader(self.store, "other"))
         check(self.state, 13)
+
+    def save_shards(self):
+        """A ShardedTensor, as FSDP1 has them."""
+        tensor, _ = sharded_tensor_of(1)
+        dcp.save({"shards": tensor}, checkpoint_id=50, storage_writer=self.writer())
+        self.load_shards()
+
+    def load_shards(self):
+        tensor, _ = sharded_tensor_of(0)
+        dcp.load({"shards": tensor}, storage_reader=self.reader(50))
+        _, whole = sharded_tensor_of(1)
+        for shard in tensor.local_shards():
+            begin, size = shard.metadata.shard_offsets[0], shard.metadata.shard_sizes[0]
+            assert torch.equal(shard.tensor, whole[begin:begin + size])
 
     def use_a_thread(self):
         self.save_in_background(20, AsyncCheckpointerType.THREAD, self.writer())
