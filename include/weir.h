@@ -269,6 +269,9 @@ WEIR_API int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
 WEIR_API void weir_ckpt_close(weir_ckpt *ckpt);
 WEIR_API uint64_t weir_ckpt_attempt(const weir_ckpt *ckpt);
 
+/* The number of the next save, for ranks that agree on it in another way than by saving in the same
+ * order. -EINVAL if this one or a later one has begun. */
+WEIR_API int weir_ckpt_number(weir_ckpt *ckpt, uint64_t number);
 /* Takes a snapshot of this rank's tensors and returns; the rest happens in the background. All
  * ranks make the same calls in the same order; one that failed counts: it is made again on all
  * ranks or on none. meta: JSON for people and tools, of rank 0 (others may give NULL);

@@ -232,13 +232,16 @@ static PyObject *saving_new(Ckpt *owner, weir_saving *saving)
     return (PyObject *)s;
 }
 
+/* number: 0 for the one after the last. */
 static PyObject *save_tensors(Ckpt *self, uint64_t step, const weir_tensor *tensors, size_t count,
-                              const char *meta, const char *state)
+                              const char *meta, const char *state, uint64_t number)
 {
     weir_saving *saving = NULL;
     self->busy++;
     int code = ext_wait(step_room, self, UINT64_MAX);
     int raised = code == -1 && PyErr_Occurred();
+    if (!code && number)
+        code = weir_ckpt_number(self->ckpt, number);
     if (!code) {
         Py_BEGIN_ALLOW_THREADS code =
             weir_ckpt_save(self->ckpt, step, tensors, count, meta, state, &saving);
@@ -250,14 +253,14 @@ static PyObject *save_tensors(Ckpt *self, uint64_t step, const weir_tensor *tens
     return code ? ext_fail(code) : saving_new(self, saving);
 }
 
-/* save(step, [tensor, …], meta or None, state or None) -> Saving */
+/* save(step, [tensor, …], meta or None, state or None, number=0) -> Saving */
 static PyObject *ckpt_save(PyObject *object, PyObject *args)
 {
     Ckpt *self = (Ckpt *)object;
-    unsigned long long step;
+    unsigned long long step, number = 0;
     PyObject *list, *out = NULL;
     const char *meta, *state;
-    if (!PyArg_ParseTuple(args, "KOzz", &step, &list, &meta, &state) || !ckpt_of(self))
+    if (!PyArg_ParseTuple(args, "KOzz|K", &step, &list, &meta, &state, &number) || !ckpt_of(self))
         return NULL;
     Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : -1;
     Py_ssize_t numbers = count < 0 ? -1 : count_sizes(list);
@@ -274,7 +277,7 @@ static PyObject *ckpt_save(PyObject *object, PyObject *args)
     for (Py_ssize_t i = 0; !bad && i < count; i++)
         bad = read_tensor(PyList_GetItem(list, i), &tensors[i], &at);
     if (!bad)
-        out = save_tensors(self, step, tensors, (size_t)count, meta, state);
+        out = save_tensors(self, step, tensors, (size_t)count, meta, state, number);
     free(tensors);
     free(sizes);
     return out;

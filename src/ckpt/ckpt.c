@@ -231,7 +231,9 @@ static int snapshot(struct weir_saving *s, const struct weir_ckpt_reader *reader
     weir_ckpt *ckpt = s->ckpt;
     struct filler f = {.s = s, .reader = reader};
     uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
-    int code = filler_add(&f, NULL, s->layout.header, s->layout.header_size);
+    int code = 0;
+    if (s->layout.count) /* else there is no file */
+        code = filler_add(&f, NULL, s->layout.header, s->layout.header_size);
     for (size_t i = 0; !code && i < s->layout.count; i++)
         code = filler_add(&f, s->layout.tensors[i], s->layout.tensors[i]->data,
                           (size_t)(s->layout.places[i].end - s->layout.places[i].begin));
@@ -309,6 +311,21 @@ static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
         ckpt->queued++;
         ckpt->stats.saves++;
     }
+    pthread_mutex_unlock(&ckpt->lock);
+    return code;
+}
+
+int weir_ckpt_number(weir_ckpt *ckpt, uint64_t number)
+{
+    int code = ckpt_check(ckpt);
+    if (code)
+        return code;
+    pthread_mutex_lock(&ckpt->lock);
+    if (number > ckpt->saves)
+        ckpt->saves = number - 1;
+    else
+        code = weir_fail(EINVAL, "save %" PRIu64 " of run '%s' comes after save %" PRIu64, number,
+                         ckpt->run, ckpt->saves);
     pthread_mutex_unlock(&ckpt->lock);
     return code;
 }
@@ -442,17 +459,20 @@ static int put_part(struct weir_saving *s, const struct weir_ref *refs, uint32_t
     return code;
 }
 
-/* All of this rank's objects, and its part. */
+/* All of this rank's objects, and its part. Without tensors there is no file. */
 static int write_part(struct weir_saving *s, bool *committed)
 {
     weir_ckpt *ckpt = s->ckpt;
     char prefix[WEIR_KEY_BYTES_MAX + 1], name[64];
     struct weir_ref refs[REFS_MAX];
-    uint32_t count = 2;
+    uint32_t count = 0;
+    int code = 0;
     weir_ledger_prefix(ckpt->ledger, &s->save, prefix);
-    int code = write_file(s, prefix, &refs[0]);
-    if (!code)
-        code = weir_layout_put_manifest(&s->layout, ckpt->store, prefix, ckpt->opts.rank, &refs[1]);
+    if (s->layout.count)
+        code = write_file(s, prefix, &refs[count++]);
+    if (!code && s->layout.count)
+        code = weir_layout_put_manifest(&s->layout, ckpt->store, prefix, ckpt->opts.rank,
+                                        &refs[count++]);
     if (!code && s->state) {
         snprintf(name, sizeof name, "state-%05u.json", ckpt->opts.rank + 1);
         code = weir_ckpt_put_text(ckpt->store, prefix, name, s->state, strlen(s->state),

@@ -12,7 +12,8 @@ int weir_ckpt_log_name(char out[WEIR_KEY_BYTES_MAX + 1], const char *run);
 /* The file of a rank: "model.safetensors", or "model-00001-of-00004.safetensors". */
 void weir_ckpt_file_name(char out[64], uint32_t rank, uint32_t ranks);
 
-/* What a rank writes: the header of its file, and where each tensor it writes begins. */
+/* What a rank writes: the header of its file, and where each tensor it writes begins. If it writes
+ * none, it has no file. */
 struct weir_layout {
     const weir_tensor **tensors; /* those it writes, in the order of the file */
     struct weir_st_tensor *places;

@@ -148,7 +148,7 @@ int weir_layout_make(struct weir_layout *out, const weir_tensor *tensors, size_t
     int code = choose(&l, tensors, count);
     if (!code)
         code = name_pieces(&l);
-    if (!code)
+    if (!code && l.count)
         code = weir_st_make(l.places, l.count, metadata, 1, &l.header, &l.header_size);
     if (code) {
         weir_layout_free(&l);

@@ -169,6 +169,51 @@ static void other_pieces(void)
     }
 }
 
+/* Part 0 has only something to say, part 1 has the tensor, part 2 nothing at all: no empty files,
+ * and nobody misses them. */
+static void empty_parts(void)
+{
+    static const uint64_t shape[] = {ROWS, COLUMNS};
+    const weir_tensor tensor = {
+        .name = "w", .dtype = "I32", .ndim = 2, .shape = shape, .data = matrix};
+    weir_restore *restore;
+    for (uint32_t rank = 3; rank-- > 0;) {
+        weir_ckpt *ckpt = ckpt_as("empty", rank, 3, 0);
+        save(ckpt, 5, &tensor, rank == 1, rank ? WEIR_LEVEL_NODE : WEIR_LEVEL_HOME);
+        weir_ckpt_close(ckpt);
+    }
+    OK(weir_restore_open(&restore, store, "empty", 5));
+    CHECK(!strcmp(weir_restore_info_get(restore)->meta, "{\"step\": true}"));
+    check_box(restore, 0, 0, ROWS, COLUMNS);
+    weir_restore_close(restore);
+    CHECK(!path_there(path_in(dir, "ckpt/empty/5-1.1/model-00001-of-00003.safetensors")));
+    CHECK(path_there(path_in(dir, "ckpt/empty/5-1.1/model-00002-of-00003.safetensors")));
+    CHECK(!path_there(path_in(dir, "ckpt/empty/5-1.1/model-00003-of-00003.safetensors")));
+    CHECK(!path_there(path_in(dir, "ckpt/empty/5-1.1/manifest-00003")));
+    CHECK(path_there(path_in(dir, "ckpt/empty/5-1.1/model.safetensors.index.json")));
+}
+
+/* One rank has begun a save more than the other: an agreed number brings them together. */
+static void numbers(void)
+{
+    weir_ckpt *ahead = ckpt_as("numbers", 0, 2, 0), *behind = ckpt_as("numbers", 1, 2, 0);
+    weir_restore *restore;
+    save(ahead, 1, NULL, 0, WEIR_LEVEL_NODE);
+    OK(weir_ckpt_number(ahead, 7));
+    OK(weir_ckpt_number(behind, 7));
+    save(ahead, 2, NULL, 0, WEIR_LEVEL_NODE);
+    save(behind, 2, NULL, 0, WEIR_LEVEL_HOME);
+    CHECK_EQ(weir_ckpt_number(ahead, 7), -EINVAL);
+    CHECK(strstr(weir_error_text(), "save 7 of run 'numbers' comes after save 7"));
+    CHECK_EQ(weir_ckpt_number(ahead, 0), -EINVAL);
+    weir_ckpt_close(ahead);
+    weir_ckpt_close(behind);
+    CHECK_EQ(weir_restore_open(&restore, store, "numbers", 1), -ENOENT);
+    OK(weir_restore_open(&restore, store, "numbers", 2));
+    CHECK_EQ(weir_restore_info_get(restore)->save, 7);
+    weir_restore_close(restore);
+}
+
 static void retention(void)
 {
     static const uint64_t shape[] = {ROWS, COLUMNS};
@@ -191,6 +236,35 @@ static void retention(void)
     check_box(old, 0, 0, ROWS, COLUMNS); /* in use: it stays */
     weir_restore_close(old);
     CHECK(!path_there(path_in(dir, "ckpt/kept/3-1.3")));
+}
+
+/* Neighbours are read together; the error names the one whose bytes are damaged. */
+static void damage(void)
+{
+    static const uint64_t shape[] = {ROWS, COLUMNS}, big_shape[] = {5 << 20};
+    static uint8_t big[5 << 20];
+    static uint32_t a[ROWS][COLUMNS], c[ROWS][COLUMNS];
+    const weir_tensor tensors[] = {
+        {.name = "a", .dtype = "I32", .ndim = 2, .shape = shape, .data = matrix},
+        {.name = "b", .dtype = "U8", .ndim = 1, .shape = big_shape, .data = big},
+        {.name = "c", .dtype = "I32", .ndim = 2, .shape = shape, .data = matrix},
+    };
+    const weir_slice slices[] = {{0, NULL, NULL, a}, {2, NULL, NULL, c}, {1, NULL, NULL, big}};
+    weir_ckpt *ckpt = ckpt_as("damaged", 0, 1, 0);
+    weir_restore *restore;
+    save(ckpt, 1, tensors, 3, WEIR_LEVEL_HOME);
+    weir_ckpt_close(ckpt);
+    char *path = data_path(store, dir, "ckpt/damaged/1-1.1/model.safetensors");
+    int fd = file_force_open(path);
+    fd_flip(fd, 8 * (5 << 19));
+    close(fd);
+    free(path);
+    OK(weir_restore_open(&restore, store, "damaged", 1));
+    OK(weir_restore_read(restore, slices, 2, NULL, NULL));
+    CHECK(!memcmp(a, matrix, sizeof a) && !memcmp(c, matrix, sizeof c));
+    CHECK_EQ(weir_restore_read(restore, slices, 3, NULL, NULL), -EBADMSG);
+    CHECK(strstr(weir_error_text(), "tensor 'b': 'ckpt/damaged/1-1.1/model.safetensors' is"));
+    weir_restore_close(restore);
 }
 
 static void failures(void)
@@ -240,7 +314,10 @@ int main(void)
     matrix_fill();
     RUN(one_rank);
     RUN(other_pieces);
+    RUN(empty_parts);
+    RUN(numbers);
     RUN(retention);
+    RUN(damage);
     RUN(failures);
     weir_store_close(store);
     return TEST_RESULT;

@@ -238,7 +238,7 @@ struct many {
     int given, missing;
 };
 
-static int next_of_many(void *arg, struct weir_source *out)
+static int next_of_many(void *arg, struct weir_reading *out)
 {
     struct many *m = arg;
     if (m->given == m->missing)
@@ -246,7 +246,7 @@ static int next_of_many(void *arg, struct weir_source *out)
     if (m->given == 3)
         return 0;
     const struct wish *w = m->wishes[m->given];
-    *out = (struct weir_source){m->objects[m->given++], w->spans, w->count};
+    *out = (struct weir_reading){m->objects[m->given++], w->spans, w->count};
     return 1;
 }
 
@@ -259,7 +259,7 @@ static void many_objects(void)
         OK(weir_object_open(&m.objects[i], store, key_of(i)));
     }
     for (int round = 0; round < 12; round++) {
-        struct weir_sources sources = {.next = next_of_many, .arg = &m};
+        struct weir_readings sources = {.next = next_of_many, .arg = &m};
         uint64_t bytes = 0;
         for (int i = 0; i < 3; i++) {
             wish_random(m.wishes[i], &rng);
@@ -270,7 +270,7 @@ static void many_objects(void)
         bool fails = m.missing < 3;
         if (!fails)
             m.missing = -1;
-        CHECK_EQ(weir_sources_read(store, &sources, count_bytes, &bytes, NULL),
+        CHECK_EQ(weir_readings_run(store, &sources, count_bytes, &bytes, NULL),
                  fails ? -ENOENT : 0);
         CHECK(!fails || strstr(weir_error_text(), "is not there"));
         for (int i = 0; !fails && i < 3; i++)
