@@ -22,6 +22,7 @@
 
 #include "ckpt/ckpt.h"
 #include "ckpt/stage.h"
+#include "util/copy.h"
 #include "util/err.h"
 #include "util/sys.h"
 #include "util/thread.h"
@@ -31,7 +32,9 @@ enum {
     QUEUE_MAX = 64,
     KEEP_LAST_DEFAULT = 3,
     RETIRED_GRACE_S_DEFAULT = 600,
-    REFS_MAX = 4, /* file, manifest, state, meta */
+    REFS_MAX = 4,    /* file, manifest, state, meta */
+    BATCH_MAX = 8,   /* buffers */
+    BATCH_SHARE = 4, /* of the stage: the others come back, so the caller is never stuck */
 };
 #define STAGING_BYTES_DEFAULT ((uint64_t)4 << 30)
 
@@ -64,6 +67,7 @@ struct weir_saving {
 struct weir_ckpt {
     weir_store *store;
     struct weir_stage *stage;
+    size_t batch;               /* buffers that are worth waking the writer */
     struct weir_ledger *ledger; /* the writer's */
     weir_ckpt_options opts;
     uint64_t attempt, saves;
@@ -193,7 +197,9 @@ static void filler_send(struct filler *f)
     pthread_mutex_lock(&ckpt->lock);
     assert(f->s->count < f->s->room);
     f->s->filled[f->s->count++] = (struct filled){f->buffer, f->fill};
-    pthread_cond_broadcast(&ckpt->changed);
+    /* The writer is not woken for every one: that would cost the caller a system call each. */
+    if (f->s->count - f->s->taken >= ckpt->batch)
+        pthread_cond_broadcast(&ckpt->changed);
     pthread_mutex_unlock(&ckpt->lock);
     f->buffer = NULL;
     f->fill = 0;
@@ -210,7 +216,7 @@ static void filler_add(struct filler *f, const void *data, size_t size)
         }
         size_t n = WEIR_BUFFER_BYTES - f->fill;
         n = n < size ? n : size;
-        memcpy(f->buffer + f->fill, from, n);
+        weir_copy_around(f->buffer + f->fill, from, n);
         f->fill += n;
         from += n;
         size -= n;
@@ -639,6 +645,8 @@ int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
     if (!code)
         code = weir_stage_open(&ckpt->stage, ckpt->opts.staging_bytes_max);
     if (!code) {
+        uint64_t share = ckpt->opts.staging_bytes_max / WEIR_BUFFER_BYTES / BATCH_SHARE;
+        ckpt->batch = share < 1 ? 1 : share < BATCH_MAX ? (size_t)share : BATCH_MAX;
         strcpy(ckpt->run, run);
         code = join(ckpt);
     }
