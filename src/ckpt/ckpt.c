@@ -24,6 +24,7 @@
 #include "ckpt/cover.h"
 #include "ckpt/run.h"
 #include "ckpt/stage.h"
+#include "util/copy.h"
 #include "util/err.h"
 #include "util/sys.h"
 #include "util/thread.h"
@@ -31,7 +32,9 @@
 enum {
     QUEUE_DEFAULT = 2,
     QUEUE_MAX = 64,
-    REFS_MAX = 4, /* file, manifest, state, meta */
+    REFS_MAX = 4,    /* file, manifest, state, meta */
+    BATCH_MAX = 8,   /* buffers */
+    BATCH_SHARE = 4, /* of the stage: the others come back, so the caller is never stuck */
 };
 #define STAGING_BYTES_DEFAULT ((uint64_t)4 << 30)
 
@@ -65,6 +68,7 @@ struct weir_saving {
 struct weir_ckpt {
     weir_store *store;
     struct weir_stage *stage;
+    size_t batch;               /* buffers that are worth waking the writer */
     struct weir_ledger *ledger; /* the writer's */
     weir_ckpt_options opts;
     uint64_t attempt, saves;
@@ -196,7 +200,9 @@ static void filler_send(struct filler *f)
     pthread_mutex_lock(&ckpt->lock);
     assert(f->s->count < f->s->room);
     f->s->filled[f->s->count++] = (struct filled){f->buffer, f->fill};
-    pthread_cond_broadcast(&ckpt->changed);
+    /* The writer is not woken for every one: that would cost the caller a system call each. */
+    if (f->s->count - f->s->taken >= ckpt->batch)
+        pthread_cond_broadcast(&ckpt->changed);
     pthread_mutex_unlock(&ckpt->lock);
     f->buffer = NULL;
     f->fill = 0;
@@ -217,7 +223,7 @@ static int filler_add(struct filler *f, const weir_tensor *tensor, const void *d
         if (f->reader && tensor)
             code = f->reader->read(f->reader->arg, tensor, done, f->buffer + f->fill, n);
         else
-            memcpy(f->buffer + f->fill, (const char *)data + done, n);
+            weir_copy_around(f->buffer + f->fill, (const char *)data + done, n);
         f->fill += n;
         if (f->fill == WEIR_BUFFER_BYTES)
             filler_send(f);
@@ -702,6 +708,8 @@ int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
     if (!code)
         code = weir_stage_open(&ckpt->stage, ckpt->opts.staging_bytes_max);
     if (!code) {
+        uint64_t share = ckpt->opts.staging_bytes_max / WEIR_BUFFER_BYTES / BATCH_SHARE;
+        ckpt->batch = share < 1 ? 1 : share < BATCH_MAX ? (size_t)share : BATCH_MAX;
         strcpy(ckpt->run, run);
         code = join(ckpt);
     }
