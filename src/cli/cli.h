@@ -43,8 +43,9 @@ struct cli {
     const char **operands;
     int operand_count;
     weir_store *store;
-    json_t *doc; /* what --json prints at the end */
-    bool usage;  /* the failure is in how the command was called: exit 2 */
+    json_t *doc;   /* what --json prints at the end */
+    bool reported; /* the document is written already, with the failure in it */
+    bool usage;    /* the failure is in how the command was called: exit 2 */
 };
 
 /* By its whole name; some have two words ("log show"), the first of which names a group. */

@@ -237,8 +237,8 @@ static int compare(struct shown *s)
         print_meta(meta);
     json_decref(meta);
     if (code) {
-        cli_error(s->cli, weir_error_text());
-        return code == -EINTR ? code : CLI_FAILED;
+        s->cli->reported = s->cli->json;
+        return code;
     }
     cli_say(s->cli,
             "%" PRIu64 " differ, %" PRIu64 " the same, %" PRIu64 " added, %" PRIu64

@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     int code = args_read(&cli, argc, argv);
     if (!code)
         code = run(&cli);
-    if (code < 0)
+    if (code < 0 && !cli.reported)
         report(&cli, code);
     if (cli.store && cli.stats)
         traffic_print(cli.store);

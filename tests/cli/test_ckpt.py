@@ -23,6 +23,13 @@ def steps(weir, *args, run="llama/pre"):
     return [c["step"] for c in weir.json("ckpt", "ls", run, *args)]
 
 
+def is_polite(pid):
+    """Whether it ignores SIGPIPE, as it does from when on a signal is no sudden end."""
+    with open(f"/proc/{pid}/status") as file:
+        ignored = [line.split()[1] for line in file if line.startswith("SigIgn:")][0]
+    return int(ignored, 16) >> (signal.SIGPIPE - 1) & 1
+
+
 def read_safetensors(path):
     """{name: (dtype, shape, bytes)}, without the library."""
     raw = path.read_bytes()
@@ -252,6 +259,7 @@ def test_prune_leaves_what_is_read(large):
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     lease = large.store / ".weir/lease/ckpt/llama/pre/300-1.1~"
     wait_for(lease.exists, "the reader's lease")
+    wait_for(lambda: is_polite(reader.pid), "the reading")
     prune = ["ckpt", "prune", "llama/pre", "--keep-last", "1", "--grace", "0"]
     doc = large.json(*prune)
     assert reader.poll() is None
@@ -344,6 +352,22 @@ def test_diff_of_large_ones(large):
     assert "'model.layers.0.big'" in result.err and "count" in result.out
     doc = large("ckpt", "diff", "llama/pre:300", "llama/pre:400", "--json", rc=1).doc
     assert doc["error"]["code"] == "EBADMSG" and doc["tensors"][0]["name"] == "count"
+
+
+@pytest.mark.parametrize("args", [[], ["--json"]])
+def test_diff_stopped(large, args):
+    slow = f"file://{large.store}?read_rate=2M"
+    process = large.start("--store", slow, *args, "ckpt", "diff", "llama/pre", "llama/pre",
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for((large.store / ".weir/lease/ckpt/llama/pre/300-1.1~").exists, "the reader")
+    wait_for(lambda: process.poll() is not None or is_polite(process.pid), "the comparison")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    if args:
+        assert json.loads(out)["error"]["code"] == "EINTR" and err == b""
+    else:
+        assert err == b"weir: stopped by SIGINT\n"
 
 
 # ---- export ----
