@@ -8,14 +8,14 @@ parts alone cost. Medians go to bench/results/sets.json, docs/bench-sets.md and 
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import common
+from common import ROOT, say
+
 PARTS = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
 
@@ -25,7 +25,7 @@ def measure(options, where):
     rows = {parts: {"set": [], "bare": []} for parts in PARTS}
     number = 0
     for turn in range(options.rounds):
-        print(f"round {turn + 1} of {options.rounds}", file=sys.stderr, flush=True)
+        say(f"round {turn + 1} of {options.rounds}")
         for parts in PARTS:
             number += 1
             ways = ["set", "bare"] if turn % 2 else ["bare", "set"]
@@ -130,19 +130,12 @@ def main():
     finally:
         shutil.rmtree(where, ignore_errors=True)
     result = {
-        "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
+        "machine": common.machine(),
         "rounds": options.rounds,
         "processes": options.processes,
         "points": points,
     }
-    os.makedirs(os.path.join(ROOT, "bench", "results"), exist_ok=True)
-    with open(os.path.join(ROOT, "bench", "results", "sets.json"), "w") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
-    with open(os.path.join(ROOT, "docs", "bench-sets.svg"), "w") as f:
-        f.write(picture(points))
-    with open(os.path.join(ROOT, "docs", "bench-sets.md"), "w") as f:
-        f.write(page(result))
+    common.keep("sets", result, page(result), picture(points))
     print(page(result))
 
 
