@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 
 import common
+import curve
 from common import ROOT, say
 
 PARTS = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
@@ -52,47 +53,6 @@ def medians(rows):
             "ratio": middle("set", "seconds") / middle("bare", "seconds"),
         })
     return points
-
-
-def picture(points):
-    """Requests and seconds over parts, on logarithmic axes: linear growth is the dashed line."""
-    import math
-    wide, high, left, top, side, floor = 700, 360, 100, 30, 130, 50
-    low_x, high_x = math.log2(PARTS[0]), math.log2(PARTS[-1])
-
-    def x(parts):
-        return left + (math.log2(parts) - low_x) / (high_x - low_x) * (wide - left - side)
-
-    def line(field, colour, label, shift):
-        values = [point[field] for point in points]
-        low = math.log2(values[0])
-
-        def y(value):  # one doubling is as high as it is wide
-            step = (high - top - floor) / (high_x - low_x + 1)
-            return high - floor - (math.log2(value) - low) * step - step / 2
-        path = " ".join(f"{x(p['parts']):.1f},{y(p[field]):.1f}" for p in points)
-        dots = "".join(f'<circle cx="{x(p["parts"]):.1f}" cy="{y(p[field]):.1f}" r="3" '
-                       f'fill="{colour}"/>' for p in points)
-        first, last = values[0], values[-1]
-        return (f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
-                f'<text x="{x(PARTS[0]) - 8:.0f}" y="{y(first) + 4 + shift:.0f}" '
-                f'text-anchor="end" fill="{colour}">{first:.3g} {label}</text>'
-                f'<text x="{x(PARTS[-1]) + 8:.0f}" y="{y(last) + 4:.0f}" fill="{colour}">'
-                f'{last:.5g} {label}</text>')
-
-    step = (high - top - floor) / (high_x - low_x + 1)
-    guide = (f'<line x1="{x(PARTS[0])}" y1="{high - floor - step / 2:.1f}" x2="{x(PARTS[-1])}" '
-             f'y2="{high - floor - step / 2 - (high_x - low_x) * step:.1f}" stroke="#bbb" '
-             'stroke-dasharray="5 4"/>')
-    ticks = "".join(f'<text x="{x(parts):.0f}" y="{high - 28}" text-anchor="middle">{parts}</text>'
-                    for parts in PARTS)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
-            'font-family="sans-serif" font-size="12">'
-            f'<rect width="{wide}" height="{high}" fill="white"/>{guide}{ticks}'
-            f'<text x="{(left + wide - side) / 2}" y="{high - 8}" text-anchor="middle">parts of '
-            'the save (logarithmic; dashed: linear growth)</text>'
-            f'{line("requests", "#1f6feb", "requests", -8)}'
-            f'{line("set_s", "#d1570c", "s", 8)}</svg>\n')
 
 
 def page(result):
@@ -135,7 +95,9 @@ def main():
         "processes": options.processes,
         "points": points,
     }
-    common.keep("sets", result, page(result), picture(points))
+    drawn = curve.picture(points, "parts", "parts of the save",
+                          [("requests", "#1f6feb", "requests", -8), ("set_s", "#d1570c", "s", 8)])
+    common.keep("sets", result, page(result), drawn)
     print(page(result))
 
 

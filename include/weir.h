@@ -214,6 +214,7 @@ typedef struct weir_gc_result {
     uint64_t links_restored;/* plain names put back */
     uint64_t saves;         /* retired or abandoned saves deleted, with all their objects */
     uint64_t young;         /* debris left because it is younger than the grace */
+    uint64_t spare_bytes;   /* released: of deleted files that were kept to be written over */
 } weir_gc_result;
 /* result, if not NULL, is filled also on failure: with what was done before it. progress (of files
  * looked at) may be NULL. */
@@ -268,7 +269,8 @@ WEIR_API void weir_ckpt_close(weir_ckpt *ckpt);
 WEIR_API uint64_t weir_ckpt_attempt(const weir_ckpt *ckpt);
 
 /* Takes a snapshot of this rank's tensors and returns; the rest happens in the background. All
- * ranks save in the same order. meta: JSON for people and tools, of rank 0 (others may give NULL);
+ * ranks make the same calls in the same order; one that failed counts: it is made again on all
+ * ranks or on none. meta: JSON for people and tools, of rank 0 (others may give NULL);
  * state: this rank's own JSON; both may be NULL. Waits while queue_max saves are under way, or the
  * staging area is full. An error of an earlier save that nobody asked about is answered here, and
  * nothing is saved. *out may be NULL for a caller who will not ask. */
@@ -279,7 +281,9 @@ WEIR_API int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *t
  * Answers as weir_ckpt_save() does the error of a save that nobody asked about; -ETIMEDOUT. */
 WEIR_API int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns);
 /* 0 when it has reached the level: memory (at once), node (this rank's part is safe), home (all
- * parts are, and it is committed). -ETIMEDOUT names what is missing; 0 ns only asks. */
+ * parts are, and it is committed). -ETIMEDOUT names the ranks that are missing, -EBADMSG a tensor
+ * on which they do not agree, or which is not complete: it is not committed, and never will be.
+ * 0 ns only asks. */
 WEIR_API int weir_saving_wait(weir_saving *saving, weir_level level, uint64_t timeout_ns);
 /* Gives it up if it is not committed yet. */
 WEIR_API void weir_saving_cancel(weir_saving *saving);

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "ckpt/ckpt.h"
+#include "ckpt/cover.h"
 #include "ckpt/stage.h"
 #include "util/err.h"
 #include "util/sys.h"
@@ -57,6 +58,7 @@ struct weir_saving {
     bool complete; /* no more will come */
 
     weir_tensor *tensors; /* a copy; what it points to is in the same block */
+    size_t tensor_count;
     struct weir_layout layout;
     char *meta, *state;
 };
@@ -136,6 +138,7 @@ static int copy_tensors(struct weir_saving *s, const weir_tensor *tensors, size_
     s->tensors = weir_alloc(size + 8);
     if (!s->tensors)
         return weir_fail_memory();
+    s->tensor_count = count;
     char *at = (char *)(s->tensors + count);
     for (size_t i = 0; i < count; i++) {
         weir_tensor *t = &s->tensors[i];
@@ -300,7 +303,6 @@ static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
         *at = s;
         ckpt->queued++;
         ckpt->stats.saves++;
-        s->save.number = ++ckpt->saves;
     }
     pthread_mutex_unlock(&ckpt->lock);
     return code;
@@ -311,7 +313,11 @@ int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, s
 {
     struct weir_saving *s = NULL;
     int code = ckpt_check(ckpt);
-    if (!code && step == WEIR_STEP_NEWEST)
+    if (code)
+        return code;
+    /* A call that fails counts: the other ranks, which know nothing of that, count theirs. */
+    uint64_t number = ++ckpt->saves;
+    if (step == WEIR_STEP_NEWEST)
         code = weir_fail(EINVAL, "step %" PRIu64 " is no step", step);
     if (!code)
         code = saving_new(&s, ckpt, tensors, count, meta, state);
@@ -319,6 +325,7 @@ int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, s
         return code;
     snprintf(s->save.name, sizeof s->save.name, "%" PRIu64, step);
     s->save.attempt = ckpt->attempt;
+    s->save.number = number;
     s->save.parts = ckpt->opts.ranks;
     code = enqueue(ckpt, s);
     if (code) {
@@ -402,6 +409,25 @@ static int write_file(struct weir_saving *s, const char *prefix, struct weir_ref
     return code;
 }
 
+/* Publishes this rank's part, and so perhaps the whole. */
+static int put_part(struct weir_saving *s, const struct weir_ref *refs, uint32_t count,
+                    bool *committed)
+{
+    struct weir_cover cover = {0};
+    uint8_t note[WEIR_COVER_BYTES];
+    struct weir_set *set;
+    int code = weir_set_open(&set, s->ckpt->ledger, &s->save);
+    if (code)
+        return code;
+    for (size_t i = 0; i < s->tensor_count; i++)
+        weir_cover_add(&cover, &s->tensors[i], weir_layout_is_written(&s->tensors[i]));
+    weir_cover_encode(&cover, note);
+    weir_set_check(set, weir_cover_check, NULL);
+    code = weir_set_put(set, s->ckpt->opts.rank, refs, count, note, sizeof note, committed);
+    weir_set_close(set);
+    return code;
+}
+
 /* All of this rank's objects, and its part. */
 static int write_part(struct weir_saving *s, bool *committed)
 {
@@ -409,7 +435,6 @@ static int write_part(struct weir_saving *s, bool *committed)
     char prefix[WEIR_KEY_BYTES_MAX + 1], name[64];
     struct weir_ref refs[REFS_MAX];
     uint32_t count = 2;
-    struct weir_set *set;
     weir_ledger_prefix(ckpt->ledger, &s->save, prefix);
     int code = write_file(s, prefix, &refs[0]);
     if (!code)
@@ -422,16 +447,9 @@ static int write_part(struct weir_saving *s, bool *committed)
     if (!code && s->meta && !ckpt->opts.rank)
         code = weir_ckpt_put_text(ckpt->store, prefix, "checkpoint.json", s->meta, strlen(s->meta),
                                   &refs[count++]);
-    if (!code)
-        code = weir_set_open(&set, ckpt->ledger, &s->save);
-    if (code)
-        return code;
-    if (is_cancelled(s))
+    if (!code && is_cancelled(s))
         code = weir_fail(ECANCELED, "saving '%s' was cancelled", prefix);
-    else
-        code = weir_set_put(set, ckpt->opts.rank, refs, count, NULL, 0, committed);
-    weir_set_close(set);
-    return code;
+    return code ? code : put_part(s, refs, count, committed);
 }
 
 /* ---- what a commit brings with it ---- */
@@ -464,7 +482,7 @@ static void tidy(struct weir_saving *s)
     weir_ckpt *ckpt = s->ckpt;
     struct weir_ledger_state state;
     size_t count;
-    weir_ckpt_put_index(ckpt->store, ckpt->run, strtoull(s->save.name, NULL, 10));
+    weir_ckpt_put_indexes(ckpt->store, ckpt->run, strtoull(s->save.name, NULL, 10));
     if (!ckpt->opts.keep_last || weir_ledger_read(ckpt->ledger, &state))
         return;
     struct keep keep = {ckpt, &state};
@@ -557,8 +575,10 @@ static int wait_for_set(struct weir_saving *s, uint64_t timeout_ns)
     if (code)
         return code;
     code = weir_set_open(&set, ledger, &s->save);
-    if (!code)
+    if (!code) {
+        weir_set_check(set, weir_cover_check, NULL);
         code = weir_set_wait(set, timeout_ns);
+    }
     weir_set_close(set);
     weir_ledger_close(ledger);
     return code;

@@ -22,6 +22,8 @@ struct weir_layout {
     uint64_t bytes; /* of the whole file */
     char *names;    /* of the pieces in the file */
 };
+/* Of the ranks that have the same bytes, is it this one that writes them? */
+bool weir_layout_is_written(const weir_tensor *tensor);
 int weir_layout_make(struct weir_layout *out, const weir_tensor *tensors, size_t count);
 void weir_layout_free(struct weir_layout *layout);
 /* Writes the manifest of that as a table; ref names it. */
@@ -33,7 +35,13 @@ void weir_ckpt_ref(struct weir_ref *ref, const weir_put *put, const char *name);
 /* A small object of a save; ref may be NULL. */
 int weir_ckpt_put_text(weir_store *store, const char *prefix, const char *name, const char *text,
                        size_t size, struct weir_ref *ref);
-/* model.safetensors.index.json, for tools that know nothing of Weir. */
-int weir_ckpt_put_index(weir_store *store, const char *run, uint64_t step);
+/* Of a committed checkpoint: the merged manifest, if it has several ranks, and
+ * model.safetensors.index.json, for tools that know nothing of Weir. */
+int weir_ckpt_put_indexes(weir_store *store, const char *run, uint64_t step);
+
+/* For the benchmark: which ranges of which ranks' files weir_restore_read() would read. */
+typedef int (*weir_plan_fn)(void *arg, uint32_t part, uint64_t at, uint64_t size);
+int weir_restore_plan(weir_restore *restore, const weir_slice *slices, size_t count,
+                      weir_plan_fn fn, void *arg);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ckpt/box.h"
 #include "ckpt/ckpt.h"
 #include "util/err.h"
 #include "util/sys.h"
@@ -26,8 +27,8 @@ void weir_ckpt_file_name(char out[64], uint32_t rank, uint32_t ranks)
         snprintf(out, 64, "model-%05u-of-%05u.safetensors", rank + 1, ranks);
 }
 
-/* Of the ranks that have the same bytes, one writes them; each tensor picks another one. */
-static bool is_written_here(const weir_tensor *t)
+/* Each tensor picks another one of the ranks that have it. */
+bool weir_layout_is_written(const weir_tensor *t)
 {
     uint8_t sum[WEIR_SUM_BYTES];
     if (t->replicas < 2)
@@ -66,17 +67,36 @@ static bool is_whole(const weir_tensor *t)
 static size_t piece_name(char *out, size_t room, const weir_tensor *t)
 {
     size_t used = (size_t)snprintf(out, room, "%s", t->name);
-    for (uint32_t i = 0; !is_whole(t) && i < t->ndim; i++)
-        used += (size_t)snprintf(out ? out + used : NULL, out ? room - used : 0,
-                                 "%s%" PRIu64 ":%" PRIu64 "%s", i ? "," : "[", t->offset[i],
-                                 t->offset[i] + t->shape[i], i + 1 == t->ndim ? "]" : "");
+    if (!is_whole(t))
+        used += weir_box_text(used < room ? out + used : NULL, used < room ? room - used : 0,
+                              t->offset, t->shape, t->ndim);
     return used + 1;
 }
 
-static int by_name(const void *a, const void *b)
+static const uint64_t *whole_of(const weir_tensor *t)
 {
-    const weir_tensor *const *x = a, *const *y = b;
-    return strcmp((*x)->name, (*y)->name);
+    return t->global_shape ? t->global_shape : t->shape;
+}
+
+/* By name, then by where the piece begins: the same one twice is beside itself. */
+static int by_place(const void *a, const void *b)
+{
+    const weir_tensor *x = *(const weir_tensor *const *)a, *y = *(const weir_tensor *const *)b;
+    int order = strcmp(x->name, y->name);
+    for (uint32_t i = 0; !order && i < x->ndim && i < y->ndim; i++) {
+        uint64_t at_x = x->offset ? x->offset[i] : 0, at_y = y->offset ? y->offset[i] : 0;
+        order = (at_x > at_y) - (at_x < at_y);
+    }
+    return order;
+}
+
+/* Pieces of one name are of one tensor. */
+static int pair_check(const weir_tensor *a, const weir_tensor *b)
+{
+    if (strcmp(a->name, b->name) || (a->ndim == b->ndim && !strcmp(a->dtype, b->dtype) &&
+                                     !memcmp(whole_of(a), whole_of(b), a->ndim * sizeof *a->shape)))
+        return 0;
+    return weir_fail(EINVAL, "tensor '%.200s' is given with two dtypes or shapes", a->name);
 }
 
 static int choose(struct weir_layout *l, const weir_tensor *tensors, size_t count)
@@ -89,11 +109,16 @@ static int choose(struct weir_layout *l, const weir_tensor *tensors, size_t coun
         int code = tensor_check(&tensors[i]);
         if (code)
             return code;
-        if (is_written_here(&tensors[i]))
+        if (weir_layout_is_written(&tensors[i]))
             l->tensors[l->count++] = &tensors[i];
     }
     if (l->count)
-        qsort(l->tensors, l->count, sizeof *l->tensors, by_name);
+        qsort(l->tensors, l->count, sizeof *l->tensors, by_place);
+    for (size_t i = 1; i < l->count; i++) {
+        int code = pair_check(l->tensors[i - 1], l->tensors[i]);
+        if (code)
+            return code;
+    }
     return 0;
 }
 
@@ -161,10 +186,12 @@ static int put_row(const struct weir_layout *l, struct weir_table_put *put, size
                                         .offset = t->global_shape ? t->offset : zeros,
                                         .shape = t->shape};
     }
-    struct weir_manifest_tensor tensor = {
-        first->name, first->dtype,
-        first->ndim, first->global_shape ? first->global_shape : first->shape,
-        pieces,      count};
+    struct weir_manifest_tensor tensor = {.name = first->name,
+                                          .dtype = first->dtype,
+                                          .ndim = first->ndim,
+                                          .shape = whole_of(first),
+                                          .pieces = pieces,
+                                          .count = count};
     int code = weir_manifest_encode(&tensor, &value, &size);
     free(pieces);
     if (code)

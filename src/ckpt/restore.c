@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ckpt/box.h"
 #include "ckpt/ckpt.h"
 #include "util/err.h"
 #include "util/json.h"
@@ -190,6 +191,7 @@ struct plan {
     struct run *runs;
     size_t count, room;
     weir_progress_fn progress;
+    weir_plan_fn only; /* not NULL: tell what would be read, and read nothing */
     void *arg;
 };
 
@@ -330,6 +332,12 @@ static int read_window(weir_restore *r, const struct run *runs, size_t count)
         return weir_fail_memory();
     const struct run *last = &runs[count - 1];
     int code = read_exactly(r, runs, r->window, last->at + last->size - runs->at);
+    if (code == -EBADMSG) { /* whose bytes are they? Those between two runs are nobody's */
+        code = 0;
+        for (size_t i = 0; !code && i < count; i++)
+            code = read_exactly(r, &runs[i], runs[i].to, runs[i].size);
+        return code;
+    }
     for (size_t i = 0; !code && i < count; i++)
         memcpy(runs[i].to, r->window + (runs[i].at - runs->at), (size_t)runs[i].size);
     return code;
@@ -351,6 +359,10 @@ static int plan_run(struct plan *p)
             end = next_end;
             bytes += p->runs[k].size;
         }
+        if (p->only) {
+            code = p->only(p->arg, first->part, first->at, end - first->at);
+            continue;
+        }
         code = read_window(p->restore, first, k - i);
         if (!code && p->progress && p->progress(p->arg, bytes))
             code = weir_fail(ECANCELED, "loading '%s' was stopped", p->restore->info.prefix);
@@ -363,13 +375,18 @@ static int plan_slice(struct plan *p, const weir_slice *slice)
 {
     static const uint64_t zeros[WEIR_DIMS_MAX];
     const struct weir_manifest_tensor *t = weir_manifest_at(p->restore->manifest, slice->tensor);
+    struct overlap o;
     int code = slice_check(t, slice);
-    for (size_t i = 0; !code && i < t->count; i++) {
-        struct overlap o = {.tensor = t,
-                            .piece = &t->pieces[i],
-                            .offset = slice->offset ? slice->offset : zeros,
-                            .shape = slice->shape ? slice->shape : t->shape};
-        if (t->pieces[i].bytes && overlap_find(&o))
+    o.tensor = t;
+    o.offset = slice->offset ? slice->offset : zeros;
+    o.shape = slice->shape ? slice->shape : t->shape;
+    uint64_t begin = t->ndim ? o.offset[t->along] : 0;
+    uint64_t end = t->ndim ? begin + o.shape[t->along] : 0;
+    for (size_t i = weir_manifest_seek(t, begin); !code && i < t->count; i++) {
+        o.piece = &t->pieces[i];
+        if (t->ndim && o.piece->offset[t->along] >= end)
+            break;
+        if (o.piece->bytes && overlap_find(&o))
             code = add_runs(p, &o, slice->data);
         if (!code && p->count >= RUNS_MAX)
             code = plan_run(p);
@@ -377,80 +394,92 @@ static int plan_slice(struct plan *p, const weir_slice *slice)
     return code;
 }
 
+static int plan_all(struct plan *p, const weir_slice *slices, size_t count)
+{
+    size_t tensors = p->restore->info.tensors;
+    int code = weir_store_check(p->restore->store);
+    for (size_t i = 0; !code && i < count; i++)
+        code = slices[i].tensor < tensors
+                   ? plan_slice(p, &slices[i])
+                   : weir_fail(EINVAL, "tensor %zu of %zu", slices[i].tensor, tensors);
+    if (!code)
+        code = plan_run(p);
+    free(p->runs);
+    return code;
+}
+
 int weir_restore_read(weir_restore *r, const weir_slice *slices, size_t count,
                       weir_progress_fn progress, void *arg)
 {
     struct plan p = {.restore = r, .progress = progress, .arg = arg};
-    int code = weir_store_check(r->store);
-    for (size_t i = 0; !code && i < count; i++)
-        code = slices[i].tensor < r->info.tensors
-                   ? plan_slice(&p, &slices[i])
-                   : weir_fail(EINVAL, "tensor %zu of %zu", slices[i].tensor, r->info.tensors);
-    if (!code)
-        code = plan_run(&p);
-    free(p.runs);
-    return code;
+    return plan_all(&p, slices, count);
 }
 
-/* ---- the index ---- */
-
-/* Where the names of a file's pieces come from: its own header. */
-static int index_file(weir_restore *r, uint32_t part, struct weir_json_out *json, bool *any)
+int weir_restore_plan(weir_restore *r, const weir_slice *slices, size_t count, weir_plan_fn fn,
+                      void *arg)
 {
-    uint8_t first[8];
-    char name[64];
-    uint64_t size;
-    size_t got;
-    weir_object *file;
-    struct weir_st st;
-    int code = file_of(r, part, &file);
-    if (!code)
-        code = weir_object_read(file, first, sizeof first, 0, &got);
-    uint64_t file_size = code ? 0 : weir_object_info(file)->size_bytes;
-    if (!code)
-        code = weir_st_header_size(first, file_size, &size);
-    if (code)
-        return code;
-    char *header = weir_alloc((size_t)size);
-    code = header ? weir_object_read(file, header, (size_t)size, 8, &got) : weir_fail_memory();
-    if (!code)
-        code = weir_st_parse(&st, header, (size_t)size, file_size);
-    free(header);
-    if (code)
-        return code;
-    weir_ckpt_file_name(name, part, r->info.ranks);
-    for (size_t i = 0; i < st.count; i++) {
-        weir_json_puts(json, *any ? ",\n" : "\n");
-        *any = true;
-        weir_json_put_string(json, st.tensors[i].name, strlen(st.tensors[i].name));
-        weir_json_puts(json, ":\"");
-        weir_json_puts(json, name);
-        weir_json_puts(json, "\"");
-    }
-    weir_st_free(&st);
-    return 0;
+    struct plan p = {.restore = r, .only = fn, .arg = arg};
+    return plan_all(&p, slices, count);
 }
 
-int weir_ckpt_put_index(weir_store *store, const char *run, uint64_t step)
+/* ---- what is written for readers ---- */
+
+/* The names that the pieces have in their files. */
+static void index_tensor(weir_restore *r, const struct weir_manifest_tensor *t,
+                         struct weir_json_out *json, bool *any)
+{
+    char box[WEIR_DIMS_MAX * 44], file[64];
+    for (size_t i = 0; i < t->count && !json->failed; i++) {
+        const struct weir_piece *p = &t->pieces[i];
+        bool whole = !memcmp(p->shape, t->shape, t->ndim * sizeof *t->shape);
+        size_t size = strlen(t->name), box_size = 0;
+        if (!whole)
+            box_size = weir_box_text(box, sizeof box, p->offset, p->shape, t->ndim);
+        char *name = weir_alloc(size + box_size + 1);
+        if (!name) {
+            json->failed = true;
+            return;
+        }
+        memcpy(name, t->name, size);
+        memcpy(name + size, box, box_size);
+        weir_json_puts(json, *any ? ",\n" : "\n");
+        weir_json_put_string(json, name, size + box_size);
+        weir_ckpt_file_name(file, p->part, r->info.ranks);
+        weir_json_puts(json, ":\"");
+        weir_json_puts(json, file);
+        weir_json_puts(json, "\"");
+        free(name);
+        *any = true;
+    }
+}
+
+static int put_index(weir_restore *r)
 {
     struct weir_json_out json = {0};
-    weir_restore *r;
     bool any = false;
-    int code = weir_restore_open(&r, store, run, step);
-    if (code)
-        return code;
     weir_json_puts(&json, "{\"metadata\":{\"total_size\":");
     weir_json_put_uint(&json, r->info.size_bytes);
     weir_json_puts(&json, "},\"weight_map\":{");
-    for (uint32_t i = 0; !code && i < r->info.ranks; i++)
-        code = index_file(r, i, &json, &any);
+    for (size_t i = 0; i < r->info.tensors; i++)
+        index_tensor(r, weir_manifest_at(r->manifest, i), &json, &any);
     weir_json_puts(&json, "}}\n");
-    if (!code && json.failed)
-        code = weir_fail_memory();
-    if (!code)
-        code = weir_ckpt_put_text(store, r->info.prefix, "model.safetensors.index.json", json.text,
-                                  json.size, NULL);
+    int code = json.failed
+                   ? weir_fail_memory()
+                   : weir_ckpt_put_text(r->store, r->info.prefix, "model.safetensors.index.json",
+                                        json.text, json.size, NULL);
     free(json.text);
-    weir_restore_close(r);
     return code;
+}
+
+int weir_ckpt_put_indexes(weir_store *store, const char *run, uint64_t step)
+{
+    weir_restore *r;
+    int code = weir_restore_open(&r, store, run, step);
+    if (code)
+        return code;
+    if (r->info.ranks > 1)
+        code = weir_manifest_put(r->manifest, r->view);
+    int other = put_index(r); /* one is worth having without the other */
+    weir_restore_close(r);
+    return code ? code : other;
 }

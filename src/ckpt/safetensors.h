@@ -20,7 +20,7 @@ enum {
 };
 
 struct weir_st_tensor {
-    const char *name; /* UTF-8, terminated */
+    const char *name;  /* UTF-8, terminated */
     const char *dtype; /* one of the format's names, "F32" … */
     uint32_t ndim;
     const uint64_t *shape;

@@ -40,12 +40,16 @@ static void print(struct cli *cli, const weir_gc_result *r)
     if (r->saves)
         cli_say(cli, "%s %" PRIu64 " retired or abandoned save%s",
                 opts.dry_run ? "would remove" : "removed", r->saves, plural(r->saves));
+    if (r->spare_bytes)
+        cli_say(cli, "%s %s of deleted checkpoints that were kept to be written over",
+                opts.dry_run ? "would release" : "released",
+                weir_format_size(bytes, sizeof bytes, r->spare_bytes));
     if (r->links_restored)
         cli_say(cli, "put back %" PRIu64 " plain name%s", r->links_restored,
                 plural(r->links_restored));
     if (r->young && !weir_store_info_get(cli->store, &info))
-        cli_say(cli, "left %" PRIu64 " younger than the grace of %s, or in use",
-                r->young, format_duration(grace, info.grace_s));
+        cli_say(cli, "left %" PRIu64 " younger than the grace of %s, or in use", r->young,
+                format_duration(grace, info.grace_s));
 }
 
 static int on_progress(void *arg, uint64_t more)
@@ -72,12 +76,12 @@ static int run(struct cli *cli)
     char *why = code ? strdup(weir_error_text()) : NULL;
     if (cli->json)
         cli->doc =
-            json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dry_run", opts.dry_run,
+            json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dry_run", opts.dry_run,
                       "saves", (json_int_t)r.saves, "objects", (json_int_t)r.objects, "size_bytes",
-                      (json_int_t)r.bytes, "temporaries", (json_int_t)r.temporaries,
-                      "voids_placed", (json_int_t)r.voids_placed, "voids_removed",
-                      (json_int_t)r.voids_removed, "links_restored", (json_int_t)r.links_restored,
-                      "young", (json_int_t)r.young);
+                      (json_int_t)r.bytes, "temporaries", (json_int_t)r.temporaries, "voids_placed",
+                      (json_int_t)r.voids_placed, "voids_removed", (json_int_t)r.voids_removed,
+                      "links_restored", (json_int_t)r.links_restored, "young", (json_int_t)r.young,
+                      "spare_bytes", (json_int_t)r.spare_bytes);
     print(cli, &r); /* what was removed is gone, also if something failed */
     if (code && why)
         weir_fail_text(code, why);
@@ -94,12 +98,13 @@ const struct command cmd_gc = {
     .about =
         "What a crash left is removed when it is older than the store's grace (a day, unless weir "
         "init said otherwise): a younger one may belong to a writer that is still at work. So are "
-        "saves that a log has retired, and those that nobody completed. Other objects are never "
-        "touched. If no writer is at work, --now does not wait for the grace.",
+        "saves that a log has retired, and those that nobody completed; and files of deleted "
+        "checkpoints that were kept to be written over (.weir/spare) are released. Other objects "
+        "are never touched. If no writer is at work, --now does not wait for the grace.",
     .example = "weir gc --dry-run\n"
                "weir gc --now",
     .json = "dry_run, saves, objects, size_bytes, temporaries, voids_placed, voids_removed, "
-            "links_restored, young",
+            "links_restored, young, spare_bytes",
     .options = options,
     .fields = &opts,
     .run = run,

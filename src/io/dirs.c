@@ -17,7 +17,7 @@
 enum {
     DIRS_MAX = 64,     /* kept open; more would strain a process's limit of descriptors */
     LEVELS_MAX = 2048, /* above a root: PATH_MAX has no room for more */
-    TRIES_MAX = 8,     /* a directory that a remover prunes before it is entered is made again */
+    TRIES_MAX = 8,     /* a directory that a remover prunes meanwhile is found or made again */
     DIR_MODE = 0777,
     DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
 };
@@ -327,6 +327,25 @@ bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir)
     dir->loose = dir != &dirs->root; /* there is no other to be found */
     pthread_mutex_unlock(&dirs->lock);
     return true;
+}
+
+int weir_dirs_in(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode mode,
+                 weir_dirs_fn fn, void *arg)
+{
+    int code = -EBUSY;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        struct weir_dir *dir;
+        const char *base;
+        code = weir_dirs_get(dirs, name, mode, &dir, &base);
+        if (code)
+            break;
+        code = fn(arg, dir, base);
+        bool again = (code == -ENOENT || code == -ESTALE) && weir_dirs_dead(dirs, dir);
+        weir_dirs_put(dirs, dir);
+        if (!again)
+            break;
+    }
+    return code;
 }
 
 void weir_dirs_prune(struct weir_dirs *dirs, const char *name, const char *keep_name)

@@ -39,6 +39,10 @@ int weir_dirs_root_fd(const struct weir_dirs *dirs);
 int weir_dirs_get(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode mode,
                   struct weir_dir **out, const char **base);
 void weir_dirs_put(struct weir_dirs *dirs, struct weir_dir *dir);
+/* Runs fn in the directory of name, and again if that directory was removed meanwhile. */
+typedef int (*weir_dirs_fn)(void *arg, struct weir_dir *dir, const char *base);
+int weir_dirs_in(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode mode,
+                 weir_dirs_fn fn, void *arg);
 /* After -ENOENT or -ESTALE from an operation in dir: was it removed under us? Then it is dropped
  * from the cache, and getting it again finds or makes a new one. */
 bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir);

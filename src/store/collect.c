@@ -160,7 +160,7 @@ static int delete_object(void *arg, const char *dir, const char *name)
         return code;
     uint64_t size = sealed.seal.size;
     weir_sealed_free(&sealed);
-    code = gc->dry ? 0 : weir_remove(gc->store, key);
+    code = gc->dry ? 0 : weir_remove_object(gc->store, key, gc->reuse);
     if (code)
         return code == -ENOENT ? 0 : code;
     gc->result.objects++;
@@ -371,7 +371,8 @@ int weir_gc_saves(struct weir_gc *gc)
 
 int weir_ledger_collect(weir_store *store, const char *ledger, uint64_t grace_ns)
 {
-    struct weir_gc gc = {.store = store, .grace_ns = store->grace_ns, .retired_ns = grace_ns};
+    struct weir_gc gc = {
+        .store = store, .reuse = true, .grace_ns = store->grace_ns, .retired_ns = grace_ns};
     int code = weir_store_check_writable(store);
     if (!code)
         code = weir_store_now(store, &gc.now_ns);

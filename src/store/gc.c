@@ -38,6 +38,7 @@ static int sweep(struct weir_gc *gc)
     gc->now_ns = req.stat.time_ns;
     gc->result.temporaries = req.result;
     gc->result.young += req.len;
+    gc->result.spare_bytes = req.stat.size;
     return 0;
 }
 

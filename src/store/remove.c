@@ -11,9 +11,10 @@
 #include "store/store.h"
 #include "util/err.h"
 
-/* blob: the object's data, or NULL; with it the plain name goes, too. */
+/* blob: the object's data, or NULL; with it the plain name goes, too. *reuse stays if no other name
+ * of it can ever come back. */
 static int remove_seal(weir_store *store, const char *key, const struct weir_sealed *found,
-                       struct weir_handle *blob)
+                       struct weir_handle *blob, bool *reuse)
 {
     char name[WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -25,6 +26,7 @@ static int remove_seal(weir_store *store, const char *key, const struct weir_sea
     req.name2 = key;
     req.handle = blob;
     int code = weir_tier_call(store->tier, &req);
+    *reuse &= req.reuse;
     if (code == -ENOENT || code == -ESTALE)
         return weir_fail(ENOENT, "'%s' was removed by somebody else meanwhile", key);
     if (code && req.doubt != WEIR_SURE) {
@@ -34,7 +36,8 @@ static int remove_seal(weir_store *store, const char *key, const struct weir_sea
     return code;
 }
 
-static int remove_sealed(weir_store *store, const char *key, const struct weir_sealed *found)
+static int remove_sealed(weir_store *store, const char *key, const struct weir_sealed *found,
+                         bool reuse)
 {
     char data_name[WEIR_NAME_BYTES_MAX];
     struct weir_handle *blob = NULL;
@@ -43,11 +46,15 @@ static int remove_sealed(weir_store *store, const char *key, const struct weir_s
     int code = weir_store_blob_open(store, data_name, &blob, NULL);
     if (code && code != -ENOENT) /* missing data is no reason to keep a seal */
         return code;
-    code = remove_seal(store, key, found, blob);
+    code = remove_seal(store, key, found, blob, &reuse);
     weir_handle_close(blob);
     if (code)
         return code;
-    weir_store_drop(store, data_name); /* what stays is unsealed: gc takes it */
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = data_name;
+    req.reuse = reuse;
+    weir_tier_call(store->tier, &req); /* what stays is unsealed: gc takes it */
     return 0;
 }
 
@@ -70,19 +77,19 @@ static int no_object(weir_store *store, const char *key)
                      key);
 }
 
-static int remove_once(weir_store *store, const char *key)
+static int remove_once(weir_store *store, const char *key, bool reuse)
 {
     struct weir_sealed found;
     int code = weir_sealed_load(&found, store, key);
     if (code)
         return code == -ENOENT ? no_object(store, key) : code;
     code = found.seal.kind == WEIR_SEAL_VOID ? no_object(store, key)
-                                             : remove_sealed(store, key, &found);
+                                             : remove_sealed(store, key, &found, reuse);
     weir_sealed_free(&found);
     return code;
 }
 
-int weir_remove(weir_store *store, const char *key)
+int weir_remove_object(weir_store *store, const char *key, bool reuse)
 {
     int code = weir_store_check_writable(store);
     if (!code)
@@ -91,10 +98,15 @@ int weir_remove(weir_store *store, const char *key)
         return code;
     code = -EAGAIN;
     for (int looks = 0; code == -EAGAIN && looks < WEIR_LOOKS_MAX; looks++)
-        code = remove_once(store, key);
+        code = remove_once(store, key, reuse);
     if (code && !strstr(weir_fail_last(), key))
         weir_fail_in(code, "cannot remove '%s'", key);
     return code;
+}
+
+int weir_remove(weir_store *store, const char *key)
+{
+    return weir_remove_object(store, key, false);
 }
 
 int weir_remove_damaged(weir_store *store, const char *key)

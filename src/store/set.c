@@ -14,6 +14,7 @@ enum {
     WAIT_NS_MIN = 1000000,     /* a waiter looks at the log again after this, */
     WAIT_NS_MAX = 500000000,   /* doubling up to this */
     STALL_NS_MIN = 1000000000, /* it takes a set that has not got on for this long for stuck, */
+    MISSING_MAX = 8,           /* parts that an answer names */
 };
 #define STALL_NS_MAX 60000000000ull /* and looks again after twice the time, up to this */
 
@@ -22,6 +23,8 @@ struct weir_set {
     weir_store *store;
     struct weir_save save;
     uint32_t root_level;
+    weir_set_fn check; /* or NULL */
+    void *check_arg;
     char prefix[WEIR_KEY_BYTES_MAX + 1];
 };
 
@@ -177,11 +180,18 @@ void weir_set_close(struct weir_set *set)
     free(set);
 }
 
+void weir_set_check(struct weir_set *set, weir_set_fn check, void *arg)
+{
+    set->check = check;
+    set->check_arg = arg;
+}
+
 static int commit(struct weir_set *set, const struct held *root)
 {
-    uint8_t digest[WEIR_SHA256_BYTES];
-    weir_sha256(digest, root->bytes, root->size);
-    return weir_ledger_commit(set->ledger, &set->save, digest);
+    struct weir_ledger_entry entry = {.save = set->save};
+    weir_sha256(entry.root, root->bytes, root->size);
+    int code = set->check ? set->check(set->check_arg, set->ledger, &entry, &root->node) : 0;
+    return code ? code : weir_ledger_commit(set->ledger, &set->save, entry.root);
 }
 
 /* What the log says of the save: 0: committed, -EAGAIN: not yet, -ESTALE: it never will be. */
@@ -361,6 +371,48 @@ int weir_set_finish(struct weir_set *set)
     return says == -EAGAIN ? weir_fail_text(code, why) : says;
 }
 
+/* The missing parts below a node, from the first; one more than are named says that there are. */
+struct absent {
+    uint64_t parts[MISSING_MAX + 1];
+    unsigned count;
+};
+
+/* A level deeper each time: this may call itself. */
+static int find_absent(const struct weir_set *set, uint32_t level, uint64_t index,
+                       struct absent *absent)
+{
+    if (index << level >= set->save.parts || absent->count > MISSING_MAX)
+        return 0;
+    int code = set_has(set, level, index);
+    if (code)
+        return code == 1 ? 0 : code;
+    if (!level) {
+        absent->parts[absent->count++] = index;
+        return 0;
+    }
+    code = find_absent(set, level - 1, 2 * index, absent);
+    return code ? code : find_absent(set, level - 1, 2 * index + 1, absent);
+}
+
+/* Who is missing when a waiter gives up: what was found first, if more cannot be told. */
+static int timed_out(const struct weir_set *set, uint64_t timeout_ns)
+{
+    struct absent absent = {.count = 0};
+    char list[32 * MISSING_MAX] = "", why[WEIR_TEXT_MAX];
+    size_t used = 0;
+    snprintf(why, sizeof why, "%s", weir_fail_last());
+    int code = find_absent(set, set->root_level, 0, &absent);
+    for (unsigned i = 0; !code && i < absent.count && i < MISSING_MAX; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%" PRIu64, i ? ", " : "",
+                                 absent.parts[i]);
+    if (code || absent.count < 2)
+        weir_fail_text(-ETIMEDOUT, why);
+    else
+        weir_fail(ETIMEDOUT, "parts %s%s of '%s' are missing", list,
+                  absent.count > MISSING_MAX ? " and more" : "", set->prefix);
+    return weir_fail_in(-ETIMEDOUT, "waited %.1f s", (double)timeout_ns / 1e9);
+}
+
 /* Waiters that began together must not look together for ever. */
 static uint64_t jitter(uint64_t ns)
 {
@@ -379,10 +431,8 @@ int weir_set_wait(struct weir_set *set, uint64_t timeout_ns)
         bool late = waited_ns >= timeout_ns;
         if (late || waited_ns >= stalled_at_ns) {
             code = weir_set_finish(set);
-            if (code == -EAGAIN && late) {
-                weir_fail_in(code, "waited %.1f s", (double)timeout_ns / 1e9);
-                return -ETIMEDOUT;
-            }
+            if (code == -EAGAIN && late)
+                return timed_out(set, timeout_ns);
             stall_ns = 2 * stall_ns < STALL_NS_MAX ? 2 * stall_ns : STALL_NS_MAX;
             stalled_at_ns = waited_ns + jitter(stall_ns);
             continue;

@@ -27,6 +27,12 @@ struct weir_set;
 int weir_set_open(struct weir_set **out, struct weir_ledger *ledger, const struct weir_save *save);
 void weir_set_close(struct weir_set *set);
 
+/* Looks at a set that is complete, before it is committed; what it answers but 0 keeps it from
+ * that, and is what all who put, finish or wait for it are told. entry: the save and its root. */
+typedef int (*weir_set_fn)(void *arg, struct weir_ledger *ledger,
+                           const struct weir_ledger_entry *entry, const struct weir_node *root);
+void weir_set_check(struct weir_set *set, weir_set_fn check, void *arg);
+
 /* Publishes one part, after what it refers to is sealed at home (put with WEIR_PUT_OF_SAVE, so that
  * gc deletes it with the save), and merges upwards; *committed
  * tells whether the whole is committed thereby. The same part again is fine if it is the same,
@@ -39,7 +45,7 @@ int weir_set_put(struct weir_set *set, uint32_t part, const struct weir_ref *ref
  * are missing. */
 int weir_set_finish(struct weir_set *set);
 /* Waits until it is committed, at most timeout_ns, and finishes it if it does not get on.
- * -ETIMEDOUT names a missing part. */
+ * -ETIMEDOUT names the missing parts, or the first few of them. */
 int weir_set_wait(struct weir_set *set, uint64_t timeout_ns);
 
 /* The root of a committed save, owning its bytes; checked against the digest in the ledger. */

@@ -109,12 +109,16 @@ void weir_learned_keep(struct weir_learned *learned, weir_store *store, const ch
                        uint64_t size, int64_t time_ns, uint32_t block_bytes);
 void weir_learned_free(struct weir_learned *learned);
 
+/* weir_remove(). reuse: the tier may keep the file to write another over it. */
+int weir_remove_object(weir_store *store, const char *key, bool reuse);
+
 /* ---- collecting ---- */
 
 /* What gc is about; its parts fill in the result. */
 struct weir_gc {
     weir_store *store;
     bool dry;
+    bool reuse;     /* more of the same will be written: the tier may keep deleted files */
     int64_t now_ns; /* the tier's */
     uint64_t grace_ns, retired_ns, void_life_ns; /* retired_ns: the grace of retired saves */
     weir_gc_result result;

@@ -165,6 +165,11 @@ const char *weir_view_prefix(const struct weir_view *view)
     return view->prefix;
 }
 
+weir_store *weir_view_store(const struct weir_view *view)
+{
+    return view->store;
+}
+
 int weir_view_part(struct weir_view *view, uint32_t number, struct weir_part *out)
 {
     if (number >= view->root.parts)

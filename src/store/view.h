@@ -25,6 +25,7 @@ void weir_view_close(struct weir_view *view);
 /* Borrowed. */
 const struct weir_ledger_entry *weir_view_entry(const struct weir_view *view);
 const char *weir_view_prefix(const struct weir_view *view);
+weir_store *weir_view_store(const struct weir_view *view);
 
 /* The parts in order, from 0; points into the view. */
 int weir_view_part(struct weir_view *view, uint32_t number, struct weir_part *out);

@@ -7,28 +7,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
+#include "io/dents.h"
 #include "io/dirs.h"
 #include "io/io.h"
+#include "io/lockfile.h"
 #include "io/publish.h"
+#include "io/spare.h"
 #include "tier/tier.h"
 #include "util/err.h"
 #include "util/key.h"
 #include "util/sys.h"
-#include "util/thread.h"
 
 enum {
-    TRIES_MAX = 8,                 /* a directory removed under us is looked up again */
     DIRECT_BYTES_MIN = 131072,     /* smaller files are not worth a second descriptor */
     ALLOCATE_BYTES_MIN = 64 << 20, /* streams of unknown length are preallocated in such steps, */
     ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this, */
     ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
-    DENTS_BYTES = 32768,
-    LOCK_PAUSE_NS = 1000000,   /* between two tries to take the store's lock: */
-    LEASE_TRIES_MAX = 1000,    /* a second for a lease, */
-    LOCK_TRIES_MAX = 30000,    /* half a minute for a removal, */
-    GUARD_LOCK_TRIES_MAX = 50, /* a moment for a plain name, or for gc */
+    SMALL_ROOM_BYTES = 16 << 20,   /* with less than this, spares go for a small object */
+    LOCK_TRIES_MAX = 30000,        /* the store's lock: half a minute for a removal, */
+    GUARD_LOCK_TRIES_MAX = 50,     /* a moment for a plain name, or for gc */
 };
 
 #define LOCK_NAME ".weir/lock"
@@ -37,6 +35,7 @@ struct file_tier {
     struct weir_tier tier;
     struct weir_io *io;
     struct weir_dirs *dirs;
+    struct weir_spares *spares;
 };
 
 /* An open file, to read; or the beginning of a sink. */
@@ -56,20 +55,8 @@ struct file_sink {
 
 struct file_cursor {
     struct weir_handle handle;
-    int fd;
-    size_t used, size;
-    char dents[DENTS_BYTES] __attribute__((aligned(8)));
+    struct weir_dents dents;
 };
-
-/* What getdents64(2) fills in. */
-struct dirent64_raw {
-    uint64_t ino;
-    int64_t off;
-    uint16_t reclen;
-    uint8_t type;
-    char name[];
-};
-enum { TYPE_UNKNOWN = 0, TYPE_DIR = 4, TYPE_FILE = 8 };
 
 /* The tier a task's request is for: see file_submit(). */
 static struct file_tier *tier_of(const struct weir_req *req)
@@ -77,25 +64,24 @@ static struct file_tier *tier_of(const struct weir_req *req)
     return req->io.context;
 }
 
-/* Runs fn in the directory of name, once more if that directory was removed meanwhile. */
 typedef int (*in_dir_fn)(struct file_tier *t, struct weir_dir *dir, const char *base,
                          struct weir_req *req);
+struct in_dir {
+    struct weir_req *req;
+    in_dir_fn fn;
+};
+
+static int in_dir_call(void *arg, struct weir_dir *dir, const char *base)
+{
+    const struct in_dir *in = arg;
+    return in->fn(tier_of(in->req), dir, base, in->req);
+}
+
+/* Runs fn in the directory of name. */
 static int in_dir(struct weir_req *req, const char *name, enum weir_dirs_mode mode, in_dir_fn fn)
 {
-    struct file_tier *t = tier_of(req);
-    int code = -EBUSY;
-    for (int tries = 0; tries < TRIES_MAX; tries++) {
-        struct weir_dir *dir;
-        const char *base;
-        code = weir_dirs_get(t->dirs, name, mode, &dir, &base);
-        if (code)
-            break;
-        code = fn(t, dir, base, req);
-        bool again = (code == -ENOENT || code == -ESTALE) && weir_dirs_dead(t->dirs, dir);
-        weir_dirs_put(t->dirs, dir);
-        if (!again)
-            break;
-    }
+    struct in_dir in = {req, fn};
+    int code = weir_dirs_in(tier_of(req)->dirs, name, mode, in_dir_call, &in);
     /* Below a file there is nothing, as on a tier without directories. */
     if (code == -ENOTDIR && mode == WEIR_DIRS_FIND)
         code = -ENOENT;
@@ -282,13 +268,22 @@ static void sink_close(struct weir_handle *handle)
     free(sink);
 }
 
+/* Then what is kept for speed goes, and it is tried again. */
+static bool is_full(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT;
+}
+
 /* Space for the bytes up to `end`, taken early: it fails early when the disk is full, and writes
  * into allocated space do not wait for each other. */
 static int sink_allocate(struct file_sink *sink, uint64_t end)
 {
     if (sink->no_fallocate || end <= sink->allocated)
         return 0;
-    int code = weir_sys->fallocate(sink->blob.file.fd, sink->allocated, end - sink->allocated);
+    int fd = sink->blob.file.fd;
+    int code = weir_sys->fallocate(fd, sink->allocated, end - sink->allocated);
+    if (is_full(code) && weir_spares_drop(sink->blob.tier->spares, false))
+        code = weir_sys->fallocate(fd, sink->allocated, end - sink->allocated);
     if (code == -EOPNOTSUPP || code == -ENOSYS || code == -EINTR) {
         sink->no_fallocate = true;
         return 0;
@@ -363,12 +358,17 @@ static int create(struct file_tier *t, struct weir_req *req)
     sink->blob.handle.close = sink_close;
     sink->blob.tier = t;
     memcpy(sink->name, req->name, size);
+    if (req->small)
+        weir_spares_make_room(t->spares, SMALL_ROOM_BYTES);
     int code = weir_tmp_open(&sink->tmp, t->dirs);
+    if (is_full(code) && weir_spares_drop(t->spares, false))
+        code = weir_tmp_open(&sink->tmp, t->dirs);
     if (code) {
         free(label);
         free(sink);
         return code;
     }
+    sink->allocated = weir_spares_take(t->spares, &sink->tmp, req->off);
     sink->blob.file = (struct weir_file){.fd = sink->tmp.fd, .dfd = -1, .label = label};
     code = sink_prepare(sink, req);
     if (code)
@@ -424,7 +424,10 @@ static void do_commit(struct weir_req *req)
 static void do_put(struct weir_req *req)
 {
     struct file_tier *t = tier_of(req);
-    weir_req_take(req, weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt));
+    int code = weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt);
+    if (is_full(code) && req->doubt == WEIR_SURE && weir_spares_drop(t->spares, false))
+        code = weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt);
+    weir_req_take(req, code);
 }
 
 /* ---- names ---- */
@@ -446,6 +449,8 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
                      struct weir_req *req)
 {
     int code = req->handle ? same_file(t, dir, base, req) : 0;
+    if (req->reuse && !req->handle && !weir_spares_keep(t->spares, dir, base))
+        return 0;
     if (!code && (code = weir_sys->unlink(dir->fd, base, false))) {
         req->doubt = weir_is_refusal(code) ? WEIR_SURE : WEIR_DOUBT_LOST;
         fail_at(t, code, "remove", req->name);
@@ -461,17 +466,6 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
                      req->name, weir_errno_text(synced));
 }
 
-/* Which directories stay although they are empty. */
-static const char *kept_part(const char *name)
-{
-    static const char *const own[] = {WEIR_DIR_SEAL, WEIR_DIR_DATA,  WEIR_DIR_LEARN, WEIR_DIR_LOG,
-                                      WEIR_DIR_SET,  WEIR_DIR_LEASE, WEIR_DIR_TMP};
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        if (!strncmp(name, own[i], strlen(own[i])))
-            return own[i];
-    return weir_name_is_own(name) ? name : "";
-}
-
 /* A directory that changed lately is about to be used. */
 static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *base,
                       struct weir_req *req)
@@ -485,40 +479,17 @@ static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *bas
     return age_ns >= 0 && (uint64_t)age_ns >= req->off ? 0 : weir_fail(EBUSY, "a young directory");
 }
 
-/* The store's lock, held for moments. Whoever stands still with it (a stopped process) makes a
+/* Holds the store's lock, for moments. Whoever stands still with it (a stopped process) makes a
  * removal fail with -EBUSY in the end; a plain name is not worth even that wait, and gc comes
  * again. */
-static int lock_in(struct file_tier *t, struct weir_dir *dir, const char *base,
-                   struct weir_req *req)
-{
-    int fd = weir_sys->open(dir->fd, base, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-    if (fd == -EACCES) /* another user's: reading is enough to lock it, but on NFS */
-        fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
-    if (fd < 0)
-        return fail_at(t, fd, "open", LOCK_NAME);
-    int tries_max = req->guard ? GUARD_LOCK_TRIES_MAX : LOCK_TRIES_MAX;
-    int code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
-    for (int tries = 1; code == -EWOULDBLOCK && tries < tries_max; tries++) {
-        weir_sys->sleep_ns(LOCK_PAUSE_NS);
-        code = weir_sys->flock(fd, LOCK_EX | LOCK_NB);
-    }
-    if (code) {
-        weir_sys->close(fd);
-        return fail_at(t, code == -EWOULDBLOCK ? -EBUSY : code, "lock", LOCK_NAME);
-    }
-    req->io.lock_fd = fd;
-    return 0;
-}
-
 static int locked(struct weir_req *req, int (*fn)(struct weir_req *req))
 {
-    int code = in_dir(req, LOCK_NAME, WEIR_DIRS_MAKE, lock_in);
-    if (code)
-        return code;
-    code = fn(req);
-    /* Closing alone would not unlock while a forked child has the descriptor, too. */
-    weir_sys->flock(req->io.lock_fd, LOCK_UN);
-    weir_sys->close(req->io.lock_fd);
+    int fd = weir_lockfile_take(tier_of(req)->dirs, LOCK_NAME,
+                                req->guard ? GUARD_LOCK_TRIES_MAX : LOCK_TRIES_MAX);
+    if (fd < 0)
+        return fd;
+    int code = fn(req);
+    weir_lockfile_release(fd);
     return code;
 }
 
@@ -575,7 +546,7 @@ static void do_remove(struct weir_req *req)
                           : in_dir(req, req->name, WEIR_DIRS_FIND, is_dir ? dir_is_old : remove_in);
     weir_req_take(req, code);
     if (!code)
-        weir_dirs_prune(tier_of(req)->dirs, req->name, kept_part(req->name));
+        weir_dirs_prune(tier_of(req)->dirs, req->name, weir_name_kept(req->name));
 }
 
 /* The plain name of what the record stands for, if it is that. It goes for good before the record
@@ -588,7 +559,13 @@ static int remove_alias(struct weir_req *req)
     alias.handle = req->handle;
     alias.sync = true;
     alias.io.context = tier_of(req);
-    int code = in_dir(&alias, alias.name, WEIR_DIRS_FIND, remove_in);
+    struct weir_sys_stat st;
+    int code = weir_sys->fstat(((struct file_blob *)req->handle)->file.fd, &st);
+    if (code)
+        return fail_at(alias.io.context, code, "stat", req->name2);
+    code = in_dir(&alias, alias.name, WEIR_DIRS_FIND, remove_in);
+    /* The data's own name is all that is left. One that others removed may come back. */
+    req->reuse = !code && st.nlink == 2;
     /* Behind a link that took a directory's place nobody finds it either. */
     return code == -ENOENT || code == -ESTALE || code == -ELOOP ? 0 : code;
 }
@@ -597,6 +574,7 @@ static int remove_alias(struct weir_req *req)
 static int remove_if(struct weir_req *req)
 {
     int code = record_is(tier_of(req), req->name, req->buf, req->len);
+    req->reuse = false;
     if (!code && req->name2 && req->handle)
         code = remove_alias(req);
     if (code)
@@ -604,8 +582,11 @@ static int remove_if(struct weir_req *req)
     struct weir_handle *handle = req->handle;
     req->handle = NULL; /* it is not the record's */
     req->sync = true;
+    bool reuse = req->reuse;
+    req->reuse = false; /* nor is this */
     code = in_dir(req, req->name, WEIR_DIRS_FIND, remove_in);
     req->handle = handle;
+    req->reuse = reuse;
     return code;
 }
 
@@ -614,110 +595,15 @@ static void do_remove_if(struct weir_req *req)
     struct weir_dirs *dirs = tier_of(req)->dirs;
     if (weir_req_take(req, locked(req, remove_if)))
         return;
-    weir_dirs_prune(dirs, req->name, kept_part(req->name));
+    weir_dirs_prune(dirs, req->name, weir_name_kept(req->name));
     if (req->name2)
-        weir_dirs_prune(dirs, req->name2, kept_part(req->name2));
+        weir_dirs_prune(dirs, req->name2, weir_name_kept(req->name2));
 }
 
-/* ---- leases ---- */
-
-struct file_lease {
-    struct weir_handle handle;
-    struct file_tier *tier;
-    int fd;
-    bool alone;
-    unsigned generation; /* of fork() */
-    char name[];
-};
-
-static int unlink_in(struct file_tier *t, struct weir_dir *dir, const char *base,
-                     struct weir_req *req)
-{
-    (void)t, (void)req;
-    return weir_sys->unlink(dir->fd, base, false);
-}
-
-/* Who had it alone leaves nothing behind: whoever opened the file meanwhile finds its name gone,
- * and makes another. A forked child shares its parent's lock, and must not give that back. */
-static void lease_close(struct weir_handle *handle)
-{
-    struct file_lease *lease = (struct file_lease *)handle;
-    bool ours = lease->generation == weir_fork_generation();
-    if (ours && lease->alone) {
-        struct weir_req req;
-        char text[WEIR_TEXT_MAX]; /* why the caller gives it back: a failure here is none of his */
-        snprintf(text, sizeof text, "%s", weir_fail_last());
-        weir_req_init(&req, WEIR_OP_REMOVE);
-        req.io.context = lease->tier;
-        if (!in_dir(&req, lease->name, WEIR_DIRS_FIND, unlink_in))
-            weir_dirs_prune(lease->tier->dirs, lease->name, kept_part(lease->name));
-        weir_fail_text(0, text);
-    }
-    if (ours)
-        weir_sys->flock(lease->fd, LOCK_UN);
-    weir_sys->close(lease->fd);
-    free(lease);
-}
-
-/* A descriptor that holds the lock on the file of that name, -EAGAIN if the name is another's by
- * then, -EBUSY. */
-static int lease_lock(struct weir_dir *dir, const char *base, bool alone)
-{
-    struct weir_sys_stat a, b;
-    int fd = weir_sys->open(dir->fd, base, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-    if (fd == -EACCES) { /* another user's; or there is none, and it may not be made */
-        fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW, 0);
-        fd = fd == -ENOENT ? -EACCES : fd;
-    }
-    if (fd < 0)
-        return fd;
-    int code = weir_sys->flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB);
-    if (code == -EWOULDBLOCK)
-        code = -EBUSY;
-    if (!code)
-        code = weir_sys->fstat(fd, &a);
-    if (!code) {
-        code = weir_sys->stat(dir->fd, base, &b);
-        if (code == -ENOENT || (!code && (a.ino != b.ino || a.dev != b.dev)))
-            code = -EAGAIN;
-    }
-    if (!code)
-        return fd;
-    weir_sys->flock(fd, LOCK_UN);
-    weir_sys->close(fd);
-    return code;
-}
-
-static int lease_in(struct file_tier *t, struct weir_dir *dir, const char *base,
-                    struct weir_req *req)
-{
-    size_t size = strlen(req->name) + 1;
-    struct file_lease *lease = weir_alloc(sizeof *lease + size);
-    if (!lease)
-        return weir_fail_memory();
-    int fd = -EAGAIN;
-    for (int tries = 0; fd == -EAGAIN && tries < TRIES_MAX; tries++)
-        fd = lease_lock(dir, base, req->alone);
-    if (fd < 0) {
-        free(lease);
-        bool none = fd == -ENOSYS || fd == -EOPNOTSUPP || fd == -ENOLCK;
-        return fail_at(t, none ? -ENOTSUP : fd == -EAGAIN ? -EBUSY : fd, "lease", req->name);
-    }
-    *lease = (struct file_lease){{lease_close}, t, fd, req->alone, weir_fork_generation()};
-    memcpy(lease->name, req->name, size);
-    req->handle = &lease->handle;
-    return 0;
-}
-
-/* A share that is refused is gc's, for moments. */
 static void do_lease(struct weir_req *req)
 {
-    int code = in_dir(req, req->name, WEIR_DIRS_MAKE, lease_in);
-    for (int tries = 1; code == -EBUSY && !req->alone && tries < LEASE_TRIES_MAX; tries++) {
-        weir_sys->sleep_ns(LOCK_PAUSE_NS);
-        code = in_dir(req, req->name, WEIR_DIRS_MAKE, lease_in);
-    }
-    weir_req_take(req, code);
+    weir_req_take(req,
+                  weir_lockfile_lease(&req->handle, tier_of(req)->dirs, req->name, req->alone));
 }
 
 /* ---- listing ---- */
@@ -725,7 +611,7 @@ static void do_lease(struct weir_req *req)
 static void cursor_close(struct weir_handle *handle)
 {
     struct file_cursor *cursor = (struct file_cursor *)handle;
-    weir_sys->close(cursor->fd);
+    weir_dents_close(&cursor->dents);
     free(cursor);
 }
 
@@ -739,10 +625,8 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
     struct file_cursor *cursor = weir_alloc(sizeof *cursor);
     if (!cursor)
         return weir_fail_memory();
-    /* A descriptor of its own: the position in a directory belongs to the open file. */
-    cursor->fd = weir_sys->open(dir->fd, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (cursor->fd < 0) {
-        int code = cursor->fd;
+    int code = weir_dents_open(&cursor->dents, dir);
+    if (code) {
         free(cursor);
         return fail_at(t, code, "list", req->name);
     }
@@ -751,42 +635,22 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
     return 0;
 }
 
-/* 'f', 'd', or 0 for what is neither (links, pipes, "." and ".."). */
-static char entry_type(struct file_cursor *cursor, const struct dirent64_raw *entry)
-{
-    if (!strcmp(entry->name, ".") || !strcmp(entry->name, ".."))
-        return 0;
-    if (entry->type == TYPE_UNKNOWN) {
-        struct weir_sys_stat st;
-        if (weir_sys->stat(cursor->fd, entry->name, &st))
-            return 0;
-        return st.is_dir ? 'd' : st.is_file ? 'f' : 0;
-    }
-    return entry->type == TYPE_DIR ? 'd' : entry->type == TYPE_FILE ? 'f' : 0;
-}
-
 static int fill_page(struct file_tier *t, struct weir_req *req)
 {
-    struct file_cursor *cursor = (struct file_cursor *)req->handle;
+    struct weir_dents *dents = &((struct file_cursor *)req->handle)->dents;
     size_t used = 0;
-    for (;;) {
-        if (cursor->used == cursor->size) {
-            if (req->result)
-                return 0; /* what there is; the next page asks again */
-            ssize_t n = weir_sys->getdents(cursor->fd, cursor->dents, sizeof cursor->dents);
-            if (n < 0)
-                return fail_at(t, (int)n, "list", req->name);
-            cursor->used = 0;
-            cursor->size = (size_t)n;
-            if (!n)
-                return 0;
-        }
-        const struct dirent64_raw *entry = (void *)(cursor->dents + cursor->used);
-        char type = entry_type(cursor, entry);
-        if (type && !weir_list_page_add(req, &used, type == 'd', entry->name))
+    const char *name;
+    int type;
+    /* What there is; the next page asks again. */
+    while (!req->result || !weir_dents_is_empty(dents)) {
+        type = weir_dents_look(dents, &name);
+        if (type < 0)
+            return fail_at(t, type, "list", req->name);
+        if (!type || (type != '?' && !weir_list_page_add(req, &used, type == 'd', name)))
             return 0;
-        cursor->used += entry->reclen;
+        weir_dents_skip(dents);
     }
+    return 0;
 }
 
 static void do_list(struct weir_req *req)
@@ -879,6 +743,7 @@ static int sweep(struct file_tier *t, struct weir_req *req)
             code = sweep_page(t, req, page, list.result);
     } while (!code && list.result);
     weir_handle_close(list.handle);
+    req->stat.size = weir_spares_drop(t->spares, req->dry);
     return code == -ENOENT ? 0 : code;
 }
 
@@ -912,19 +777,24 @@ static void file_submit(struct weir_tier *tier, struct weir_req *req)
 static void file_close(struct weir_tier *tier)
 {
     struct file_tier *t = (struct file_tier *)tier;
+    weir_spares_close(t->spares);
     weir_dirs_close(t->dirs);
     free(t);
 }
 
 static const struct weir_tier_ops file_ops = {"file", file_submit, file_close};
 
-int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create)
+int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
+                        const struct weir_file_options *opts)
 {
     struct file_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
     int code = weir_dirs_open(&t->dirs, path, create);
+    if (!code)
+        code = weir_spares_open(&t->spares, t->dirs, opts->spare_bytes_max, opts->spare_bytes_min);
     if (code) {
+        weir_dirs_close(t->dirs);
         free(t);
         return code;
     }

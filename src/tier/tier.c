@@ -13,6 +13,7 @@ struct settings {
     uint64_t size, read_rate, write_rate;
     bool stats;
     struct weir_faults faults;
+    struct weir_file_options file;
 };
 
 #define AT(field) offsetof(struct settings, field)
@@ -22,14 +23,24 @@ static const struct weir_opt mem_options[] = {
     {0},
 };
 
+static const struct weir_opt file_options[] = {
+    {"spare", 0, WEIR_OPT_SIZE, AT(file.spare_bytes_max), "1T", "SIZE",
+     "keep so much of deleted checkpoints' files (and at most half of what is free) to write the "
+     "next one over them; 0: none",
+     0, 0},
+    {"spare_min", 0, WEIR_OPT_SIZE, AT(file.spare_bytes_min), "16M", "SIZE",
+     "keep no file smaller than this", 1, 0},
+    {0},
+};
+
 static const struct weir_opt filter_options[] = {
     {"stats", 0, WEIR_OPT_FLAG, AT(stats), "0", NULL, "count requests, bytes and latencies", 0, 0},
     {"read_rate", 0, WEIR_OPT_SIZE, AT(read_rate), "0", "SIZE",
      "limit reads to this many bytes a second; 0: no limit", 0, 0},
     {"write_rate", 0, WEIR_OPT_SIZE, AT(write_rate), "0", "SIZE",
      "limit writes to this many bytes a second; 0: no limit", 0, 0},
-    {"fault_nth", 0, WEIR_OPT_NUMBER, AT(faults.nth), "0", "N",
-     "for tests: fail the n-th request", 0, 0},
+    {"fault_nth", 0, WEIR_OPT_NUMBER, AT(faults.nth), "0", "N", "for tests: fail the n-th request",
+     0, 0},
     {"fault_rate", 0, WEIR_OPT_RATIO, AT(faults.rate), "0", "P",
      "for tests: fail this share of requests", 0, 1},
     {"fault_error", 0, WEIR_OPT_TEXT, AT(faults.error), "EIO", "NAME",
@@ -53,7 +64,7 @@ static const struct weir_opt filter_options[] = {
 
 const struct weir_tier_kind_doc weir_tier_kinds[] = {
     {"file", "file:///mnt/nvme/store", "a directory on any mounted file system; a plain path too",
-     NULL},
+     file_options},
     {"mem", "mem:?size=4G", "memory of this process", mem_options},
     {"null", "null:", "takes everything, keeps nothing: tests the engine itself", NULL},
     {"any", "file:///data?write_rate=500M&stats=1", "filters in front of any tier", filter_options},
@@ -64,6 +75,7 @@ static int read_options(struct settings *set, const struct weir_url *url,
                         const struct weir_opt *own)
 {
     weir_opt_defaults(mem_options, set);
+    weir_opt_defaults(file_options, set);
     weir_opt_defaults(filter_options, set);
     for (size_t i = 0; i < url->options; i++) {
         const struct weir_opt *opt = own ? weir_opt_find(own, url->option[i].name) : NULL;
@@ -101,7 +113,7 @@ int weir_tier_open(struct weir_tier **out, const struct weir_url *url, struct we
     if (!mem && !null && strcmp(url->scheme, "file"))
         return weir_fail(ENOTSUP, "no store of kind '%s:' (there are file:, mem: and null:)",
                          url->scheme);
-    int code = read_options(&set, url, mem ? mem_options : NULL);
+    int code = read_options(&set, url, mem ? mem_options : null ? NULL : file_options);
     if (code)
         return code;
     if (mem)
@@ -109,7 +121,7 @@ int weir_tier_open(struct weir_tier **out, const struct weir_url *url, struct we
     else if (null)
         code = weir_tier_null_open(&tier);
     else
-        code = weir_tier_file_open(&tier, url->path, io, create);
+        code = weir_tier_file_open(&tier, url->path, io, create, &set.file);
     if (!code)
         code = add_filters(&tier, &set);
     if (!code)

@@ -18,7 +18,9 @@
  *    only if name is (an alias of) what the handle holds open; with a guard, only while that
  *    record stands, atomically against its REMOVE_IF. A name that ends in '/' is a
  *    directory: where a tier has those, it goes if it is empty and was left alone for `off`
- *    nanoseconds before stat.time_ns. REMOVE_IF is atomic against other REMOVE_IFs.
+ *    nanoseconds before stat.time_ns. REMOVE_IF is atomic against other REMOVE_IFs. What its
+ *    remover will not miss (`reuse`) a tier may keep to write another blob over it, as long as
+ *    nobody ever sees that.
  *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
  *    says how many; 0 is the end. What is added or removed meanwhile may or may not show.
  *  - ALIAS gives people a second, plain name; tiers without links answer -ENOTSUP. With a guard it
@@ -27,8 +29,8 @@
  *    for who did not put it himself: so that holds after a power loss, too.
  *  - LEASE holds a name for as long as its handle is open: with others, or alone (-EBUSY while
  *    anybody else has it; it then leaves nothing behind). It dies with its holder.
- *  - SWEEP drops temporaries older than `off` nanoseconds (with `dry`, only counts them) and sets
- *    stat.time_ns to what the tier's clock says now.
+ *  - SWEEP drops temporaries older than `off` nanoseconds (with `dry`, only counts them), and all
+ *    that is kept for reuse (stat.size is its bytes). stat.time_ns is the tier's clock then.
  */
 #ifndef WEIR_TIER_TIER_H
 #define WEIR_TIER_TIER_H
@@ -77,7 +79,11 @@ static inline void weir_tier_submit(struct weir_tier *tier, struct weir_req *req
 int weir_tier_call(struct weir_tier *tier, struct weir_req *req);
 
 /* One constructor for each kind. */
-int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create);
+struct weir_file_options {
+    uint64_t spare_bytes_max, spare_bytes_min; /* of deleted files kept to be written over */
+};
+int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
+                        const struct weir_file_options *opts);
 int weir_tier_mem_open(struct weir_tier **out, uint64_t bytes_max);
 int weir_tier_null_open(struct weir_tier **out);
 

@@ -117,6 +117,17 @@ bool weir_name_is_own(const char *name)
     return !strncmp(name, ".weir", 5) && (!name[5] || name[5] == '/');
 }
 
+const char *weir_name_kept(const char *name)
+{
+    static const char *const own[] = {WEIR_DIR_SEAL, WEIR_DIR_DATA,  WEIR_DIR_LEARN, WEIR_DIR_LOG,
+                                      WEIR_DIR_SET,  WEIR_DIR_LEASE, WEIR_DIR_TMP,
+                                      WEIR_DIR_SPARE};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (!strncmp(name, own[i], strlen(own[i])))
+            return own[i];
+    return weir_name_is_own(name) ? name : "";
+}
+
 void weir_key_name(char out[WEIR_NAME_BYTES_MAX], const char *dir, const char *key)
 {
     snprintf(out, WEIR_NAME_BYTES_MAX, "%s%s~", dir, key);

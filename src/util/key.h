@@ -24,6 +24,7 @@
 #define WEIR_DIR_SET ".weir/set/"
 #define WEIR_DIR_LEASE ".weir/lease/"
 #define WEIR_DIR_TMP ".weir/tmp/"
+#define WEIR_DIR_SPARE ".weir/spare/"
 #define WEIR_NAME_STORE ".weir/store"
 
 /* 0, or -EINVAL / -ENAMETOOLONG with a text that quotes the key and names what is wrong. */
@@ -32,6 +33,8 @@ int weir_key_check(const char *key);
 int weir_prefix_check(const char *prefix);
 /* Is that ".weir" or below it? */
 bool weir_name_is_own(const char *name);
+/* The leading part of a name whose directories stay although they are empty. Borrowed. */
+const char *weir_name_kept(const char *name);
 /* DIR + key + "~" into out. */
 void weir_key_name(char out[WEIR_NAME_BYTES_MAX], const char *dir, const char *key);
 /* .weir/data/ + key + "~" + nonce into out. */

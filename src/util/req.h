@@ -83,6 +83,8 @@ struct weir_req {
     bool sync;     /* WRITE: durable when complete; the handle's other writes are complete */
     bool dry;      /* SWEEP: only count */
     bool alone;    /* LEASE: nobody else may hold it */
+    bool reuse;    /* REMOVE: the tier may keep the file, to write another over it; REMOVE_IF, out:
+                      name2 was the only other name of handle, and is gone for good */
     enum weir_doubt doubt; /* out, of a failed COMMIT, PUT, REMOVE or REMOVE_IF */
 
     const char *name, *name2, *guard;
@@ -102,7 +104,6 @@ struct weir_req {
     struct {
         void *context; /* the tier's */
         struct weir_file *file;
-        int lock_fd;
         size_t done;
         unsigned tries;   /* that were to be repeated */
         unsigned pending; /* answers the ring still owes */

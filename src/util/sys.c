@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -10,8 +12,9 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,6 +99,8 @@ static void stat_fill(struct weir_sys_stat *out, const struct stat *st)
         .nlink = st->st_nlink,
         .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
         .mode = st->st_mode & 07777,
+        .uid = st->st_uid,
+        .gid = st->st_gid,
         .is_dir = S_ISDIR(st->st_mode),
         .is_file = S_ISREG(st->st_mode),
         .is_link = S_ISLNK(st->st_mode),
@@ -125,6 +130,44 @@ static int real_fchmod(int fd, unsigned mode)
     return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
+static int real_touch(int fd)
+{
+    static const struct timespec times[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+    return futimens(fd, times) < 0 ? -errno : 0;
+}
+
+/* Labels of the security modules are the directory's, not the file's own. */
+static int has_attributes(int fd)
+{
+    static const char labels[] = "security.";
+    char names[4096];
+    ssize_t size = flistxattr(fd, names, sizeof names);
+    if (size < 0)
+        return errno == ENOTSUP ? 0 : -errno;
+    for (ssize_t at = 0; at < size; at += (ssize_t)strlen(names + at) + 1)
+        if (strncmp(names + at, labels, sizeof labels - 1) != 0)
+            return -EPERM;
+    return 0;
+}
+
+/* The kernel grants a write lease only while there is no other descriptor and no mapping. It is
+ * given back at once; whoever comes in between would have us told by SIGIO, which kills, so it is
+ * a signal that does nothing. */
+static int real_recyclable(int fd)
+{
+    int code = has_attributes(fd);
+    if (code)
+        return code;
+    if (fcntl(fd, F_SETSIG, SIGURG) < 0)
+        return -errno;
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+        code = errno == EAGAIN ? -EBUSY : -errno;
+    else if (fcntl(fd, F_SETLEASE, F_UNLCK) < 0)
+        code = -errno;
+    fcntl(fd, F_SETSIG, 0);
+    return code;
+}
+
 static ssize_t real_getdents(int fd, void *buf, size_t size)
 {
     return RETRY(syscall(SYS_getdents64, fd, buf, size));
@@ -137,11 +180,13 @@ static int real_flock(int fd, int operation)
 
 static int real_space(int fd, struct weir_sys_space *space)
 {
-    struct statvfs vfs;
-    if (fstatvfs(fd, &vfs) < 0)
+    struct statfs fs;
+    if (fstatfs(fd, &fs) < 0)
         return -errno;
-    space->free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
-    space->total_bytes = (uint64_t)vfs.f_blocks * vfs.f_frsize;
+    uint64_t unit = (uint64_t)(fs.f_frsize ? fs.f_frsize : fs.f_bsize);
+    space->free_bytes = (uint64_t)fs.f_bavail * unit;
+    space->total_bytes = (uint64_t)fs.f_blocks * unit;
+    space->is_local = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
     return 0;
 }
 
@@ -222,6 +267,8 @@ const struct weir_sys weir_sys_real = {
     .stat = real_stat,
     .fstat = real_fstat,
     .fchmod = real_fchmod,
+    .touch = real_touch,
+    .recyclable = real_recyclable,
     .getdents = real_getdents,
     .flock = real_flock,
     .space = real_space,

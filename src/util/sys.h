@@ -16,12 +16,13 @@
 struct weir_sys_stat {
     uint64_t dev, ino, size, nlink;
     int64_t mtime_ns;
-    unsigned mode; /* permissions only */
+    unsigned mode, uid, gid; /* mode: permissions only */
     bool is_dir, is_file, is_link;
 };
 
 struct weir_sys_space {
     uint64_t free_bytes, total_bytes;
+    bool is_local; /* a file system of this machine that overwrites in place: ext4, XFS */
 };
 
 enum weir_clock {
@@ -45,6 +46,10 @@ struct weir_sys {
     int (*stat)(int dirfd, const char *path, struct weir_sys_stat *st); /* follows no link */
     int (*fstat)(int fd, struct weir_sys_stat *st);
     int (*fchmod)(int fd, unsigned mode);
+    int (*touch)(int fd); /* modified now */
+    /* 0 if the file's next owner would get nothing but its bytes, owner and mode with it: -EBUSY
+     * while anybody else has it open or mapped, -EPERM if it has an ACL or other attributes. */
+    int (*recyclable)(int fd);
     ssize_t (*getdents)(int fd, void *buf, size_t size);
     int (*flock)(int fd, int operation);
     int (*space)(int fd, struct weir_sys_space *space);

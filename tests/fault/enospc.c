@@ -14,6 +14,7 @@
 #include "io/io.h"
 #include "place.h"
 #include "proc.h"
+#include "store/store.h"
 #include "test.h"
 
 enum {
@@ -255,6 +256,53 @@ static void xfs_full(void)
     each_engine("xfs", 320ull * MIB, true);
 }
 
+/* What is kept to be written over is in nobody's way: it is used, or it goes. */
+static void with_spares(const char *kind, uint64_t bytes)
+{
+    struct site s = {.kind = kind};
+    const struct content large = {51, 12 * MIB}, other = {52, 5 * MIB}, small = {53, 30000};
+    char url[2 * PLACE_ROOM];
+    weir_gc_result result;
+    const char *why = place_mount(s.mount, kind, bytes);
+    if (why) {
+        printf("  SKIP %s: %s\n", kind, why);
+        return;
+    }
+    snprintf(s.root, sizeof s.root, "%s/store", s.mount);
+    snprintf(url, sizeof url, "file://%s?spare_min=1M", s.root);
+    s.store = store_must_open(url, NULL, WEIR_STORE_CREATE, 0);
+    OK(content_put(s.store, "keep/small", keep_small, 0));
+    OK(content_put(s.store, "keep/deep/middle", keep_middle, 0));
+    OK(content_put(s.store, "a", large, CONTENT_HINT));
+    OK(weir_remove_object(s.store, "a", true));
+    take_space(&s, 2 * MIB);
+    OK(content_put(s.store, "b", large, CONTENT_HINT)); /* over the old one */
+    OK(content_expect(s.store, "b", large));
+    drop_filler(&s);
+    OK(weir_remove_object(s.store, "b", true));
+    take_space(&s, 2 * MIB);
+    OK(content_put(s.store, "c", other, CONTENT_HINT)); /* in its place: it does not fit */
+    OK(content_expect(s.store, "c", other));
+    drop_filler(&s);
+    OK(content_put(s.store, "d", large, CONTENT_HINT));
+    OK(weir_remove_object(s.store, "d", true));
+    OK(weir_gc(s.store, WEIR_GC_DRY_RUN, &result, NULL, NULL));
+    CHECK_EQ(result.spare_bytes, large.size);
+    take_space(&s, 0);
+    OK(content_put(s.store, "e", small, 0));
+    OK(content_expect(s.store, "e", small));
+    check_kept(&s);
+    drop_filler(&s);
+    weir_store_close(s.store);
+    place_unmount(s.mount);
+}
+
+static void full_of_spares(void)
+{
+    with_spares("ext4", 64 * MIB);
+    with_spares("xfs", 320ull * MIB);
+}
+
 static void memory_full(void)
 {
     weir_store *store = store_must_open("mem:?size=8M", NULL, WEIR_STORE_CREATE, 0);
@@ -287,5 +335,6 @@ int main(void)
     RUN(tmpfs_without_inodes);
     RUN(ext4_full);
     RUN(xfs_full);
+    RUN(full_of_spares);
     return TEST_RESULT;
 }

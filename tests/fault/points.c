@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "content.h"
 #include "disk.h"
 #include "place.h"
@@ -48,106 +49,39 @@ struct point {
 
 static struct point *points;
 
-/* ---- the table of system calls, with a point before each that changes something ---- */
+/* ---- the point, before a system call that changes something ---- */
 
 static struct point *current;
 static atomic_uint left; /* 0: not armed */
 
-static void pass(void)
+static int pass(void)
 {
     unsigned had = atomic_load(&left);
     if (!had || atomic_fetch_sub(&left, 1) != 1)
-        return;
+        return 0;
     atomic_store(&current->reached, 1);
     kill(getpid(), current->signal);
-}
-
-static int at_open(int dir, const char *path, int flags, unsigned mode)
-{
-    if (flags & O_CREAT)
-        pass();
-    return weir_sys_real.open(dir, path, flags, mode);
-}
-
-static ssize_t at_pwrite(int fd, const void *buf, size_t size, uint64_t off)
-{
-    pass();
-    return weir_sys_real.pwrite(fd, buf, size, off);
-}
-
-static int at_fsync(int fd)
-{
-    pass();
-    return weir_sys_real.fsync(fd);
-}
-
-static int at_fdatasync(int fd)
-{
-    pass();
-    return weir_sys_real.fdatasync(fd);
-}
-
-static int at_fallocate(int fd, uint64_t off, uint64_t len)
-{
-    pass();
-    return weir_sys_real.fallocate(fd, off, len);
-}
-
-static int at_ftruncate(int fd, uint64_t size)
-{
-    pass();
-    return weir_sys_real.ftruncate(fd, size);
-}
-
-static int at_link(int olddir, const char *old, int newdir, const char *name)
-{
-    pass();
-    return weir_sys_real.link(olddir, old, newdir, name);
-}
-
-static int at_unlink(int dir, const char *path, bool is_dir)
-{
-    pass();
-    return weir_sys_real.unlink(dir, path, is_dir);
-}
-
-static int at_mkdir(int dir, const char *path, unsigned mode)
-{
-    pass();
-    return weir_sys_real.mkdir(dir, path, mode);
-}
-
-static int at_flock(int fd, int operation)
-{
-    pass();
-    int code = weir_sys_real.flock(fd, operation);
-    pass(); /* and holding it */
-    return code;
-}
-
-static void table_arm(void)
-{
-    static struct weir_sys table;
-    table = weir_sys_real;
-    table.open = at_open;
-    table.pwrite = at_pwrite;
-    table.fsync = at_fsync;
-    table.fdatasync = at_fdatasync;
-    table.fallocate = at_fallocate;
-    table.ftruncate = at_ftruncate;
-    table.link = at_link;
-    table.unlink = at_unlink;
-    table.mkdir = at_mkdir;
-    table.flock = at_flock;
-    weir_sys = &table;
+    return 0;
 }
 
 /* ---- the operations ---- */
 
-#define NOTHING {0, 0}
-#define OLD {1, 300000}
-#define SMALL {2, 5000}
-#define LARGE {3, 3 * MIB + 77}
+#define NOTHING                                                                                    \
+    {                                                                                              \
+        0, 0                                                                                       \
+    }
+#define OLD                                                                                        \
+    {                                                                                              \
+        1, 300000                                                                                  \
+    }
+#define SMALL                                                                                      \
+    {                                                                                              \
+        2, 5000                                                                                    \
+    }
+#define LARGE                                                                                      \
+    {                                                                                              \
+        3, 3 * MIB + 77                                                                            \
+    }
 static const struct content small = SMALL, large = LARGE, keep = {9, 140000};
 
 static int put_small(weir_store *store)
@@ -227,7 +161,7 @@ static int prepare_main(void *arg)
 static int point_main(void *arg)
 {
     current = arg;
-    table_arm();
+    calls_arm(pass);
     weir_store *store = store_must_open(current->root, "threads", 0, 0);
     atomic_store(&left, current->number);
     current->code = current->op->run(store);

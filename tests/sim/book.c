@@ -161,6 +161,7 @@ void sim_saves_check(weir_store *store, struct weir_ledger_state *head)
     static struct sim_book book;
     struct weir_ledger *ledger;
     uint64_t records;
+    sim_files_check();
     sim_book_open(&book);
     OK(weir_ledger_open(&ledger, store, SIM_LEDGER));
     OK(weir_log_verify(weir_ledger_log(ledger), &records));

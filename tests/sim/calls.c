@@ -138,6 +138,18 @@ static int call_fchmod(int fd, unsigned mode)
     return verdict.code ? verdict.code : sim_fs_fchmod(sim.fs, fd, mode);
 }
 
+static int call_touch(int fd)
+{
+    struct sim_verdict verdict = sim_enter(SIM_CALL_TOUCH);
+    return verdict.code ? verdict.code : sim_fs_touch(sim.fs, fd);
+}
+
+static int call_recyclable(int fd)
+{
+    struct sim_verdict verdict = sim_enter(SIM_CALL_RECYCLABLE);
+    return verdict.code ? verdict.code : sim_fs_recyclable(sim.fs, fd);
+}
+
 static ssize_t call_getdents(int fd, void *buf, size_t size)
 {
     struct sim_verdict verdict = sim_enter(SIM_CALL_GETDENTS);
@@ -162,7 +174,7 @@ static int call_space(int fd, struct weir_sys_space *space)
 {
     struct sim_verdict verdict = sim_enter(SIM_CALL_SPACE);
     (void)fd;
-    *space = (struct weir_sys_space){1u << 30, 1u << 31};
+    *space = (struct weir_sys_space){1u << 30, 1u << 31, true};
     return verdict.code;
 }
 
@@ -210,6 +222,8 @@ const struct weir_sys sim_sys = {
     .stat = call_stat,
     .fstat = call_fstat,
     .fchmod = call_fchmod,
+    .touch = call_touch,
+    .recyclable = call_recyclable,
     .getdents = call_getdents,
     .flock = call_flock,
     .space = call_space,

@@ -12,6 +12,7 @@
 #include "seeds.h"
 #include "sim.h"
 #include "store/seal.h"
+#include "sweep.h"
 #include "test.h"
 
 enum {
@@ -306,15 +307,10 @@ enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 /* ---- the sweep ---- */
 
-/* How many calls and allocations an operation makes when nothing fails, and which. */
-struct census {
-    uint64_t calls, allocs;
-    uint8_t trace[SIM_TRACE_MAX];
-};
-
-static void run(const struct operation *op, const struct sim_fault *fault, bool power_loss,
-                struct census *census)
+static void run(const void *arg, const struct sim_fault *fault, bool power_loss,
+                struct sim_census *census)
 {
+    const struct operation *op = arg;
     const struct prepared *from = op->flags & LARGER ? &large : &small;
     static struct sim_model model; /* too large for comfort on a stack */
     weir_store *store;
@@ -327,10 +323,7 @@ static void run(const struct operation *op, const struct sim_fault *fault, bool 
     sim.fault = *fault;
     op->run(&model, store);
     weir_store_close(store);
-    if (census) {
-        *census = (struct census){.calls = sim.calls, .allocs = sim.allocs};
-        memcpy(census->trace, sim.trace, sizeof census->trace);
-    }
+    sim_census_take(census);
     sim.fault = (struct sim_fault){0};
     CHECK_EQ(sim_fs_open_count(sim.fs), 0);
     if (power_loss)
@@ -347,59 +340,8 @@ static void run(const struct operation *op, const struct sim_fault *fault, bool 
     sim_stop();
 }
 
-static uint64_t cases;
-
-static void one_case(const struct operation *op, const struct sim_fault *fault, const char *where,
-                     bool power_loss)
-{
-    cases++;
-    if (!sim_wanted(cases))
-        return;
-    sim_scene(cases, "%s: %s at %s %llu, %s%s", op->name, sim_fault_name(fault->kind), where,
-              (unsigned long long)fault->first,
-              fault->count == SIM_FOREVER ? "for ever"
-              : fault->count == 1         ? "once"
-                                          : "twice",
-              power_loss ? ", then a power loss" : "");
-    run(op, fault, power_loss, NULL);
-}
-
-/* All the ways in which one call can fail. */
-static void sweep_call(const struct operation *op, uint64_t n, enum sim_call call)
-{
-    static const uint64_t counts[] = {1, SIM_FOREVER, 2};
-    char where[32];
-    snprintf(where, sizeof where, "%s, call", sim_call_name(call));
-    for (enum sim_fault_kind kind = SIM_FAULT_EIO; kind < SIM_FAULT_MEMORY; kind++) {
-        /* What only has to be tried again leaves nothing to lose; and two are no more than one. */
-        bool mild = kind == SIM_FAULT_EINTR || kind == SIM_FAULT_SHORT;
-        int ways = !sim_fault_fits(kind, call) ? 0 : mild || op->flags & HEAVY ? 2 : 3;
-        for (int i = 0; i < ways; i++) {
-            struct sim_fault fault = {kind, n, counts[i]};
-            one_case(op, &fault, where, false);
-            if (!mild && !(op->flags & READS))
-                one_case(op, &fault, where, true);
-        }
-    }
-}
-
-static void sweep(const struct operation *op)
-{
-    static const struct sim_fault none;
-    static struct census census;
-    sim_scene(0, "%s, nothing failing", op->name);
-    run(op, &none, false, &census);
-    CHECK(census.calls && census.calls <= SIM_TRACE_MAX);
-    for (uint64_t n = 1; n <= census.calls; n++)
-        sweep_call(op, n, census.trace[n - 1]);
-    for (uint64_t n = 1; n <= census.allocs; n++) {
-        one_case(op, &(struct sim_fault){SIM_FAULT_MEMORY, n, 1}, "allocation", false);
-        one_case(op, &(struct sim_fault){SIM_FAULT_MEMORY, n, SIM_FOREVER}, "allocation", true);
-    }
-}
-
 /* Making a store: afterwards it is whole, or can be made. */
-static void run_create(const struct sim_fault *fault, bool power_loss, struct census *census)
+static void run_create(const struct sim_fault *fault, bool power_loss, struct sim_census *census)
 {
     static struct sim_model model;
     weir_store *store;
@@ -412,10 +354,7 @@ static void run_create(const struct sim_fault *fault, bool power_loss, struct ce
     sim_text_check(code);
     if (!code)
         weir_store_close(store);
-    if (census) {
-        *census = (struct census){.calls = sim.calls, .allocs = sim.allocs};
-        memcpy(census->trace, sim.trace, sizeof census->trace);
-    }
+    sim_census_take(census);
     sim.fault = (struct sim_fault){0};
     CHECK_EQ(sim_fs_open_count(sim.fs), 0);
     if (power_loss)
@@ -433,16 +372,19 @@ static void run_create(const struct sim_fault *fault, bool power_loss, struct ce
 static void creating(void)
 {
     static const struct sim_fault none;
-    static struct census census;
+    static struct sim_census census;
     sim_scene(0, "creating, nothing failing");
     run_create(&none, false, &census);
     for (uint64_t n = 1; n <= census.calls; n++)
         for (enum sim_fault_kind kind = SIM_FAULT_EIO; kind < SIM_FAULT_MEMORY; kind++)
             for (uint64_t i = 0; i < 4; i++) {
                 struct sim_fault fault = {kind, n, i & 1 ? SIM_FOREVER : 1};
-                if (!sim_fault_fits(kind, census.trace[n - 1]) || !sim_wanted(++cases))
+                if (!sim_fault_fits(kind, census.trace[n - 1]))
                     continue;
-                sim_scene(cases, "creating: %s at call %llu", sim_fault_name(kind),
+                uint64_t number = sim_case_next();
+                if (!sim_case_wanted(number, 1))
+                    continue;
+                sim_scene(number, "creating: %s at call %llu", sim_fault_name(kind),
                           (unsigned long long)n);
                 run_create(&fault, i & 2, NULL);
             }
@@ -455,13 +397,15 @@ int main(void)
     prepare(&large, true);
     values_mark = sim_values_mark();
     for (size_t i = 0; i < OPERATIONS; i++) {
-        uint64_t before = cases;
-        sweep(&operations[i]);
-        printf("ok %s: %llu cases\n", operations[i].name, (unsigned long long)(cases - before));
-        fflush(stdout);
+        const struct operation *op = &operations[i];
+        sim_sweep(&(struct sim_sweep){.name = op->name,
+                                      .run = run,
+                                      .op = op,
+                                      .reads = op->flags & READS,
+                                      .twice = !(op->flags & HEAVY)});
     }
     RUN(creating);
-    printf("%llu cases in all\n", (unsigned long long)cases);
+    printf("%llu cases in all\n", (unsigned long long)sim_cases());
     sim_fs_free(small.disk);
     sim_fs_free(large.disk);
     return TEST_RESULT;

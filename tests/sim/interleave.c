@@ -342,11 +342,11 @@ static void clean_up(weir_store *store)
     sim_model_check(&world.model, store);
 }
 
-static void play(const struct scenario *scenario, uint64_t seed)
+static void play(uint64_t seed)
 {
+    const struct scenario *scenario = world.scenario;
     struct sim_rng rng = sim_rng_fork(seed, 100 + (uint64_t)(scenario - scenarios));
     weir_store *store;
-    world.scenario = scenario;
     world.history.count = 0;
     world.history.tick = 0;
     world.model.count = 0;
@@ -368,29 +368,15 @@ static void play(const struct scenario *scenario, uint64_t seed)
     sim_stop();
 }
 
-/* Arguments name scenarios; none: all. */
-static bool is_asked_for(const struct scenario *scenario, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], scenario->name))
-            return true;
-    return argc < 2;
-}
-
 int main(int argc, char **argv)
 {
     sim_seeds_init();
-    for (unsigned i = 0; i < SCENARIOS; i++) {
-        if (!is_asked_for(&scenarios[i], argc, argv))
-            continue;
-        for (uint64_t seed = 1; seed <= sim_seeds(); seed++) {
-            if (!sim_wanted(seed))
-                continue;
-            sim_scene(seed, "%s", scenarios[i].name);
-            play(&scenarios[i], seed);
+    for (unsigned i = 0; i < SCENARIOS; i++)
+        if (sim_is_asked_for(scenarios[i].name, argc, argv)) {
+            world.scenario = &scenarios[i];
+            sim_each_seed(scenarios[i].name, play);
+            printf("ok %s\n", scenarios[i].name);
+            fflush(stdout);
         }
-        printf("ok %s\n", scenarios[i].name);
-        fflush(stdout);
-    }
     return TEST_RESULT;
 }

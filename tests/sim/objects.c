@@ -90,7 +90,7 @@ uint64_t sim_value_of(const char *key, const uint8_t *buf, size_t size)
 
 int sim_store_open(weir_store **out, uint64_t create_grace_s)
 {
-    return sim_store_open_at(out, SIM_STORE, create_grace_s);
+    return sim_store_open_at(out, "file://" SIM_STORE "?spare_min=8", create_grace_s);
 }
 
 int sim_store_open_at(weir_store **out, const char *path, uint64_t create_grace_s)

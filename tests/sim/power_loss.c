@@ -13,6 +13,7 @@
 #include "model.h"
 #include "seeds.h"
 #include "sim.h"
+#include "sweep.h"
 #include "test.h"
 #include "util/sys.h"
 
@@ -123,19 +124,7 @@ static uint64_t cut(uint64_t cut_after, uint64_t seed)
 
 static void every_point(void)
 {
-    sim_scene(0, "the fixed story, cut after its end");
-    uint64_t calls = cut(SIM_FOREVER, 1), cases = 0;
-    for (uint64_t n = 0; n <= calls; n++)
-        for (uint64_t draw = 0; draw < DRAWS; draw++) {
-            /* Numbered from a million on: the small ones are the random stories'. */
-            uint64_t number = 1000000 + ++cases;
-            if (!sim_wanted(number))
-                continue;
-            sim_scene(number, "the fixed story, cut after call %llu, draw %llu",
-                      (unsigned long long)n, (unsigned long long)draw);
-            cut(n, number);
-        }
-    printf("%llu points\n", (unsigned long long)calls + 1);
+    sim_every_cut(DRAWS, cut);
 }
 
 /* ---- a root that somebody else has just made ---- */
@@ -184,7 +173,7 @@ static void unsynced_roots(void)
         for (uint64_t nth = 0; nth <= calls; nth++)
             for (uint64_t draw = 0; draw < 2 * DRAWS; draw++) {
                 uint64_t number = 2000000 + ++cases;
-                if (!sim_wanted(number))
+                if (!sim_case_wanted(number, 1))
                     continue;
                 sim_scene(number, "'%s', of which %u directories are there, and call %llu fails",
                           root, i % 4, (unsigned long long)nth);
@@ -281,12 +270,7 @@ static void random_story(uint64_t seed)
 
 static void random_stories(void)
 {
-    for (uint64_t seed = 1; seed <= sim_seeds(); seed++) {
-        if (!sim_wanted(seed))
-            continue;
-        sim_scene(seed, "a random story");
-        random_story(seed);
-    }
+    sim_each_seed("a random story", random_story);
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 #include "saves.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +68,7 @@ static int put_object(weir_store *store, const char *key, const struct weir_save
 {
     uint8_t bytes[SIZE_MAX_BYTES];
     weir_put *put;
-    size_t size = 8 + (size_t)(sim_values_mark() * 37 % (SIZE_MAX_BYTES - 8));
+    size_t size = 250 + (size_t)(sim_values_mark() * 37 % (SIZE_MAX_BYTES - 250));
     uint64_t value = sim_value_new(size);
     owners[value].attempt = save->attempt;
     owners[value].number = save->number;
@@ -76,6 +77,7 @@ static int put_object(weir_store *store, const char *key, const struct weir_save
     weir_put_options opts;
     weir_put_options_init(&opts);
     opts.flags = flags_of(key);
+    opts.size_bytes = size;
     int code = weir_put_open(&put, store, key, &opts);
     if (!code) {
         code = weir_put_write(put, bytes, size);
@@ -277,6 +279,57 @@ int sim_view_read(struct weir_view *view)
     for (uint32_t i = 0; !code && i < weir_view_entry(view)->save.parts; i++)
         code = read_part(view, i);
     return code;
+}
+
+/* A rank's file, by whatever name, is that rank's alone, and whole. */
+static void check_file(const char *key, const struct sim_inode *inode)
+{
+    uint8_t bytes[SIZE_MAX_BYTES];
+    char text[64];
+    struct weir_save save;
+    unsigned part;
+    if (sscanf(key, SIM_LEDGER "/%63[^/]/rank-%u", text, &part) != 2)
+        return;
+    CHECK(weir_save_of_text(&save, text, strlen(text)) && inode->live->size <= sizeof bytes);
+    uint64_t value = sim_value_of(key, bytes, sim_image_read(inode->live, bytes, sizeof bytes, 0));
+    CHECK(owners[value].attempt == save.attempt && owners[value].number == save.number &&
+          owners[value].part == part);
+}
+
+static void check_plain(void *arg, const char *name, unsigned ino, const struct sim_inode *inode)
+{
+    (void)arg, (void)ino;
+    if (inode->type == SIM_FILE && !weir_name_is_own(name))
+        check_file(name, inode);
+}
+
+static void check_data(void *arg, const char *name, unsigned ino, const struct sim_inode *inode)
+{
+    char key[WEIR_NAME_BYTES_MAX];
+    uint8_t nonce[WEIR_NONCE_BYTES];
+    (void)arg, (void)ino;
+    if (inode->type == SIM_FILE && weir_key_of_data_name(key, nonce, name))
+        check_file(key, inode);
+}
+
+void sim_files_check(void)
+{
+    sim_fs_each(sim.fs, SIM_STORE, check_plain, NULL);
+    sim_fs_each(sim.fs, SIM_STORE "/" WEIR_DIR_DATA, check_data, NULL);
+}
+
+void sim_spare_plant(size_t size)
+{
+    static unsigned count;
+    char path[128];
+    uint8_t *bytes = sim_alloc(size);
+    memset(bytes, 0xee, size);
+    snprintf(path, sizeof path, "%s/%s%zu-%032u", SIM_STORE, WEIR_DIR_SPARE, size, ++count);
+    sim_fs_plant(sim.fs, path, bytes, size);
+    int fd = sim_fs_open(sim.fs, 0, AT_FDCWD, path, O_RDONLY, 0);
+    sim_fs_fchmod(sim.fs, fd, 0600);
+    sim_fs_close(sim.fs, fd);
+    free(bytes);
 }
 
 /* One reference, opened by its key and compared with its digest. */

@@ -45,6 +45,12 @@ int sim_view_read(struct weir_view *view);
 /* The same of an entry that may not be the newest of its name. */
 int sim_entry_read(struct weir_ledger *ledger, const struct weir_ledger_entry *entry);
 
+/* Ends the test if any file of a rank, sealed or not, has not just the bytes it was made with: they
+ * are there before its name is, and as long as that. */
+void sim_files_check(void);
+/* The file of a deleted object, ready to be written over. */
+void sim_spare_plant(size_t size);
+
 /* ---- the book ---- */
 
 struct sim_book {

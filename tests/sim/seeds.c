@@ -65,9 +65,31 @@ uint64_t sim_seeds(void)
     return getenv("WEIR_TEST_LONG") ? 10000 : 500;
 }
 
-bool sim_wanted(uint64_t seed)
+bool sim_case_wanted(uint64_t number, unsigned stride)
 {
-    return !only || only == seed;
+    const char *text = getenv("WEIR_SIM_STRIDE");
+    uint64_t all = text && *text ? strtoull(text, NULL, 10) : 1;
+    if (only)
+        return only == number;
+    return number % all == 0 && (getenv("WEIR_TEST_LONG") || number / all % stride == 0);
+}
+
+void sim_each_seed(const char *what, void (*play)(uint64_t seed))
+{
+    for (uint64_t seed = 1; seed <= sim_seeds(); seed++) {
+        if (only && only != seed)
+            continue;
+        sim_scene(seed, "%s", what);
+        play(seed);
+    }
+}
+
+bool sim_is_asked_for(const char *scenario, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], scenario))
+            return true;
+    return argc < 2;
 }
 
 void sim_scene(uint64_t seed, const char *fmt, ...)

@@ -13,6 +13,7 @@
 #include "saves.h"
 #include "seeds.h"
 #include "sim.h"
+#include "sweep.h"
 #include "test.h"
 
 enum { GRACE_S = 100, PARTS = 3, TOKEN_OLD = 1, TOKEN_NOW, TOKEN_NEXT, TOKEN_LAST };
@@ -117,6 +118,8 @@ static void prepare(void)
     OK(sim_table_put(it.store, "tables/t", &live, digest));
     close_both();
     sim_fs_plant(sim.fs, SIM_STORE "/.weir/lease/run/s1-1.1~", "", 0);
+    for (size_t i = 0; i < 3; i++)
+        sim_spare_plant(250 + 100 * i);
     head_before = sim_book_head();
     sim_fs_sync_all(sim.fs);
     disk = sim_fs_copy(sim.fs);
@@ -293,6 +296,10 @@ static int gc_dry(void)
 {
     return weir_gc(it.store, WEIR_GC_DRY_RUN, NULL, NULL, NULL);
 }
+static int tidy(void)
+{
+    return weir_ledger_collect(it.store, SIM_LEDGER, 0);
+}
 static bool is_collected(const struct weir_ledger_state *s)
 {
     return !has(s, &retired) && !sim_part_is_there(&two, 0) && !sim_part_is_there(&zombie, 1) &&
@@ -391,6 +398,7 @@ static const struct operation {
     {"retire", retire_old, 0, old_is_retired, 0, 0},
     {"retire late", retire_stale, -ESTALE, NULL, 0, 0},
     {"gc", gc, 0, is_collected, 0, PARTLY | VAST},
+    {"collect", tidy, 0, is_collected, 0, PARTLY | VAST},
     {"gc now", gc_now, 0, is_collected, 0, PARTLY | VAST},
     {"gc dry", gc_dry, 0, NULL, 0, READS | HEAVY},
     {"view the newest", view_newest, 0, NULL, 0, READS},
@@ -403,11 +411,6 @@ static const struct operation {
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 /* ---- the sweep ---- */
-
-struct census {
-    uint64_t calls, allocs;
-    uint8_t trace[SIM_TRACE_MAX];
-};
 
 static int answer_of(const struct operation *op)
 {
@@ -465,9 +468,10 @@ static void go_on(const struct operation *op)
     close_both();
 }
 
-static void run(const struct operation *op, const struct sim_fault *fault, bool power_loss,
-                struct census *census)
+static void run(const void *arg, const struct sim_fault *fault, bool power_loss,
+                struct sim_census *census)
 {
+    const struct operation *op = arg;
     sim_values_rewind(values_mark);
     sim_start(2, sim_fs_copy(disk));
     sim.clock_ns = 10 * GRACE_S * 1000000000ull;
@@ -475,11 +479,9 @@ static void run(const struct operation *op, const struct sim_fault *fault, bool 
     sim.calls = sim.allocs = 0;
     sim.fault = *fault;
     int code = answer_of(op);
-    if (census) {
-        *census = (struct census){.calls = sim.calls, .allocs = sim.allocs};
-        memcpy(census->trace, sim.trace, sizeof census->trace);
+    sim_census_take(census);
+    if (census)
         CHECK_EQ(code, op->answer);
-    }
     close_both();
     sim.fault = (struct sim_fault){0};
     judge(op, code);
@@ -492,54 +494,6 @@ static void run(const struct operation *op, const struct sim_fault *fault, bool 
     sim_stop();
 }
 
-static uint64_t cases;
-
-static void one_case(const struct operation *op, const struct sim_fault *fault, const char *where,
-                     bool power_loss)
-{
-    unsigned stride = op->flags & VAST ? 11 : op->flags & HEAVY ? 3 : 1;
-    if (++cases % stride && !getenv("WEIR_TEST_LONG"))
-        return;
-    if (!sim_wanted(cases))
-        return;
-    sim_scene(cases, "%s: %s at %s %llu, %s%s", op->name, sim_fault_name(fault->kind), where,
-              (unsigned long long)fault->first, fault->count == SIM_FOREVER ? "for ever" : "once",
-              power_loss ? ", then a power loss" : "");
-    run(op, fault, power_loss, NULL);
-}
-
-/* All the ways in which one call can fail. */
-static void sweep_call(const struct operation *op, uint64_t n, enum sim_call call)
-{
-    char where[32];
-    snprintf(where, sizeof where, "%s, call", sim_call_name(call));
-    for (enum sim_fault_kind kind = SIM_FAULT_EIO; kind < SIM_FAULT_MEMORY; kind++) {
-        /* What only has to be tried again leaves nothing to lose. */
-        bool mild = kind == SIM_FAULT_EINTR || kind == SIM_FAULT_SHORT;
-        for (int i = 0; sim_fault_fits(kind, call) && i < 2; i++) {
-            struct sim_fault fault = {kind, n, i ? SIM_FOREVER : 1};
-            one_case(op, &fault, where, false);
-            if (!mild && !(op->flags & READS))
-                one_case(op, &fault, where, true);
-        }
-    }
-}
-
-static void sweep(const struct operation *op)
-{
-    static const struct sim_fault none;
-    static struct census census;
-    sim_scene(0, "%s, nothing failing", op->name);
-    run(op, &none, false, &census);
-    CHECK(census.calls && census.calls <= SIM_TRACE_MAX);
-    for (uint64_t n = 1; n <= census.calls; n++)
-        sweep_call(op, n, census.trace[n - 1]);
-    for (uint64_t n = 1; n <= census.allocs; n++) {
-        one_case(op, &(struct sim_fault){SIM_FAULT_MEMORY, n, 1}, "allocation", false);
-        one_case(op, &(struct sim_fault){SIM_FAULT_MEMORY, n, SIM_FOREVER}, "allocation", true);
-    }
-}
-
 int main(void)
 {
     sim_seeds_init();
@@ -547,12 +501,16 @@ int main(void)
     prepare();
     values_mark = sim_values_mark();
     for (size_t i = 0; i < OPERATIONS; i++) {
-        uint64_t before = cases;
-        sweep(&operations[i]);
-        printf("ok %s: %llu cases\n", operations[i].name, (unsigned long long)(cases - before));
-        fflush(stdout);
+        const struct operation *op = &operations[i];
+        sim_sweep(&(struct sim_sweep){.name = op->name,
+                                      .run = run,
+                                      .op = op,
+                                      .reads = op->flags & READS,
+                                      .stride = op->flags & VAST    ? 11
+                                                : op->flags & HEAVY ? 3
+                                                                    : 1});
     }
-    printf("%llu cases in all\n", (unsigned long long)cases);
+    printf("%llu cases in all\n", (unsigned long long)sim_cases());
     sim_fs_free(disk);
     return TEST_RESULT;
 }

@@ -13,6 +13,7 @@
 #include "saves.h"
 #include "seeds.h"
 #include "sim.h"
+#include "sweep.h"
 #include "test.h"
 
 enum {
@@ -130,6 +131,13 @@ static void retire(struct told *told)
 static void collect(uint32_t flags)
 {
     int code = weir_gc(life.store, flags, NULL, NULL, NULL);
+    CHECK(!code || sim.off);
+}
+
+/* What a checkpointer does after a commit: files of what it deletes are written over. */
+static void tidy(void)
+{
+    int code = weir_ledger_collect(life.store, SIM_LEDGER, 0);
     CHECK(!code || sim.off);
 }
 
@@ -255,6 +263,8 @@ static void story(void)
         put_parts("s1", 1, PARTS);
         retire(&life.saves[0]);
         put_parts("s3", 0, 1);
+        tidy();
+        put_parts("s6", 0, PARTS);
         collect(0);
     }
     if (!sim.off) {
@@ -267,6 +277,14 @@ static void story(void)
     close_both();
 }
 
+static unsigned count_calls(enum sim_call call)
+{
+    unsigned count = 0;
+    for (uint64_t i = 0; i < sim.calls && i < SIM_TRACE_MAX; i++)
+        count += sim.trace[i] == call;
+    return count;
+}
+
 /* Returns how many calls the story took. */
 static uint64_t cut(uint64_t cut_after, uint64_t seed)
 {
@@ -274,6 +292,8 @@ static uint64_t cut(uint64_t cut_after, uint64_t seed)
     sim.cut_after = cut_after;
     story();
     uint64_t calls = sim.calls;
+    /* The whole of it writes over files. */
+    CHECK(cut_after != SIM_FOREVER || count_calls(SIM_CALL_RECYCLABLE) >= 3);
     sim_reboot(seed);
     after_reboot();
     sim_stop();
@@ -282,19 +302,7 @@ static uint64_t cut(uint64_t cut_after, uint64_t seed)
 
 static void every_point(void)
 {
-    sim_scene(0, "the fixed story, cut after its end");
-    uint64_t calls = cut(SIM_FOREVER, 1), cases = 0;
-    for (uint64_t n = 0; n <= calls; n++)
-        for (uint64_t draw = 0; draw < DRAWS; draw++) {
-            /* Numbered from a million on: the small ones are the random stories'. */
-            uint64_t number = 1000000 + ++cases;
-            if (!sim_wanted(number))
-                continue;
-            sim_scene(number, "the fixed story, cut after call %llu, draw %llu",
-                      (unsigned long long)n, (unsigned long long)draw);
-            cut(n, number);
-        }
-    printf("%llu points\n", (unsigned long long)calls + 1);
+    sim_every_cut(DRAWS, cut);
 }
 
 /* ---- random stories ---- */
@@ -321,7 +329,10 @@ static void random_step(struct sim_rng *rng)
         retire(any);
     else {
         sim_sleep(sim_rng_below(rng, 3) * GRACE_S * SECOND);
-        collect(dice < 92 ? WEIR_GC_NOW : 0);
+        if (dice < 94)
+            tidy();
+        else
+            collect(dice < 97 ? WEIR_GC_NOW : 0);
     }
 }
 
@@ -364,12 +375,7 @@ static void random_story(uint64_t seed)
 
 static void random_stories(void)
 {
-    for (uint64_t seed = 1; seed <= sim_seeds(); seed++) {
-        if (!sim_wanted(seed))
-            continue;
-        sim_scene(seed, "a random story");
-        random_story(seed);
-    }
+    sim_each_seed("a random story", random_story);
 }
 
 int main(void)

@@ -23,9 +23,9 @@ _Thread_local struct sim_proc *sim_self = &alone;
 const char *sim_call_name(enum sim_call call)
 {
     static const char *const names[] = {
-        "open",      "close",     "pread",    "pwrite", "fsync",   "fdatasync",
-        "fallocate", "ftruncate", "link",     "unlink", "mkdir",   "stat",
-        "fstat",     "fchmod",    "getdents", "flock",  "statvfs", "random",
+        "open",      "close",      "pread",    "pwrite", "fsync",  "fdatasync", "fallocate",
+        "ftruncate", "link",       "unlink",   "mkdir",  "stat",   "fstat",     "fchmod",
+        "touch",     "recyclable", "getdents", "flock",  "statfs", "random",
     };
     return names[call];
 }

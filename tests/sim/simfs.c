@@ -386,6 +386,26 @@ int sim_fs_fchmod(struct sim_fs *fs, int fd, unsigned mode)
     return 0;
 }
 
+int sim_fs_touch(struct sim_fs *fs, int fd)
+{
+    struct sim_inode *inode = inode_of(fs, fd);
+    if (!inode)
+        return -EBADF;
+    inode->mtime_ns = fs->now_ns;
+    return 0;
+}
+
+int sim_fs_recyclable(struct sim_fs *fs, int fd)
+{
+    const struct sim_file *file = file_of(fs, fd);
+    if (!file)
+        return -EBADF;
+    for (size_t i = 0; i < fs->files_count; i++)
+        if (&fs->files[i] != file && fs->files[i].ino == file->ino)
+            return -EBUSY;
+    return 0;
+}
+
 /* ---- listing ---- */
 
 struct dirent_head {

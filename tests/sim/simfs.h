@@ -59,6 +59,9 @@ int sim_fs_mkdir(struct sim_fs *fs, int dirfd, const char *path, unsigned mode);
 int sim_fs_stat(struct sim_fs *fs, int dirfd, const char *path, struct weir_sys_stat *st);
 int sim_fs_fstat(struct sim_fs *fs, int fd, struct weir_sys_stat *st);
 int sim_fs_fchmod(struct sim_fs *fs, int fd, unsigned mode);
+int sim_fs_touch(struct sim_fs *fs, int fd);
+/* -EBUSY while it is open twice. */
+int sim_fs_recyclable(struct sim_fs *fs, int fd);
 ssize_t sim_fs_getdents(struct sim_fs *fs, int fd, void *buf, size_t size);
 /* Never waits: -EWOULDBLOCK. */
 int sim_fs_flock(struct sim_fs *fs, int fd, int operation);

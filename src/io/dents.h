@@ -1,0 +1,28 @@
+/* dents.h - the entries of a directory, one after the other, in no order. One thread at a time. */
+#ifndef WEIR_IO_DENTS_H
+#define WEIR_IO_DENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "io/dirs.h"
+
+enum { WEIR_DENTS_BYTES = 32768 };
+
+struct weir_dents {
+    int fd; /* of its own: the position in a directory belongs to the open file */
+    size_t used, size;
+    char buf[WEIR_DENTS_BYTES] __attribute__((aligned(8)));
+};
+
+/* 0 or -errno. */
+int weir_dents_open(struct weir_dents *dents, const struct weir_dir *dir);
+void weir_dents_close(struct weir_dents *dents);
+/* Whether the next look asks the kernel. */
+bool weir_dents_is_empty(const struct weir_dents *dents);
+/* The entry that comes next, once more until weir_dents_skip(): its type, 'f', 'd', or '?' for what
+ * is neither (links, pipes, "." and ".."); 0 at the end; -errno. */
+int weir_dents_look(struct weir_dents *dents, const char **name);
+void weir_dents_skip(struct weir_dents *dents);
+
+#endif
