@@ -87,7 +87,7 @@ class Weir:
         return self.ck.save(self.step, state)
 
     def loads(self):
-        return {"weir": lambda state: self.ck.load(like=state)}
+        return {"weir": lambda state: self.ck.load(self.saves, like=state)}
 
     def close(self):
         self.ck.close()

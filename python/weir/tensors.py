@@ -68,12 +68,18 @@ class Piece:
         return _weir.count_nonfinite(self.dtype, self.address, self.bytes)
 
 
+_dtypes: dict[Any, str] = {}  # those seen: a state has ten thousand tensors, but few types
+
+
 def dtype_of(value: Any) -> str:
     """Its name, or a TypeError."""
-    word = str(value.dtype).removeprefix("torch.") if is_torch(value) else value.dtype.name
-    name = TORCH_NAMES.get(word)
+    name = _dtypes.get(value.dtype)
     if name is None:
-        raise TypeError(f"tensors of type {value.dtype} cannot be stored in safetensors files")
+        word = str(value.dtype).removeprefix("torch.") if is_torch(value) else value.dtype.name
+        name = TORCH_NAMES.get(word)
+        if name is None:
+            raise TypeError(f"tensors of type {value.dtype} cannot be stored in safetensors files")
+        _dtypes[value.dtype] = name
     return name
 
 
@@ -81,9 +87,11 @@ def _plain_torch(name: str, value: Any) -> Piece:
     if value.is_sparse or value.is_quantized or value.device.type == "meta":
         raise TypeError(f"tensor '{name}' is sparse, quantized or without data")
     dtype = dtype_of(value)
-    memory = value.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
-    return Piece(name, dtype, tuple(memory.shape), memory.data_ptr(),
-                 memory.numel() * memory.element_size(), memory)
+    memory = value.detach()
+    if memory.device.type != "cpu" or memory.is_conj() or memory.is_neg():
+        memory = memory.resolve_conj().resolve_neg().to("cpu")
+    memory = memory.contiguous()
+    return Piece(name, dtype, tuple(memory.shape), memory.data_ptr(), memory.nbytes, memory)
 
 
 def _native(array: Any) -> Any:

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "ckpt/ckpt.h"
+#include "ckpt/copy.h"
 #include "ckpt/cover.h"
 #include "ckpt/stage.h"
 #include "util/err.h"
@@ -213,7 +214,7 @@ static void filler_add(struct filler *f, const void *data, size_t size)
         }
         size_t n = WEIR_BUFFER_BYTES - f->fill;
         n = n < size ? n : size;
-        memcpy(f->buffer + f->fill, from, n);
+        weir_copy_far(f->buffer + f->fill, from, n);
         f->fill += n;
         from += n;
         size -= n;
