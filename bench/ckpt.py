@@ -73,7 +73,7 @@ class Bench:
         self.note(f"blocked_{key}_s", run["blocked_s"])
         self.note(f"compute_{key}_ratio", run["compute_ratio"])
         self.note(f"async_{key}_peak_mib", run["peak_bytes"] / 2**20)
-        for copy in ("memcpy_s", "torch_copy_s"):
+        for copy in ("memcpy_s", "memcpy_each_s", "torch_copy_s"):
             self.note(copy, run[copy])
 
     def load(self, turn):

@@ -87,7 +87,8 @@ def blocked_rows(result):
         seconds = m[f"blocked_{key}_s"]
         rows.append(f"| {name} | {seconds * 1000:.0f} ms | {seconds / m['memcpy_s']:.2f} | "
                     f"{m[f'compute_{key}_ratio']:.2f} | {m[f'async_{key}_peak_mib']:.0f} MiB |")
-    for key, name in (("memcpy_s", "memcpy of the state, one thread"),
+    for key, name in (("memcpy_s", "memcpy of as many bytes, one call, one thread"),
+                      ("memcpy_each_s", "memcpy of the state, a call for each tensor"),
                       ("torch_copy_s", "torch copy_ of the state, its threads")):
         rows.append(f"| {name} | {m[key] * 1000:.0f} ms | {m[key] / m['memcpy_s']:.2f} | | |")
     return rows

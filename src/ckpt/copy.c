@@ -15,17 +15,17 @@ enum {
     GROUP = PAGES * PAGE,
 };
 
-/* One line of a cache; `to` is aligned to it. */
-static inline void copy_line(char *to, const char *from)
+/* One line of a cache; `out` is aligned to it. */
+static inline void copy_line(void *out, const void *in)
 {
-    __m128i a = _mm_loadu_si128((const __m128i *)from);
-    __m128i b = _mm_loadu_si128((const __m128i *)(from + 16));
-    __m128i c = _mm_loadu_si128((const __m128i *)(from + 32));
-    __m128i d = _mm_loadu_si128((const __m128i *)(from + 48));
-    _mm_stream_si128((__m128i *)to, a);
-    _mm_stream_si128((__m128i *)(to + 16), b);
-    _mm_stream_si128((__m128i *)(to + 32), c);
-    _mm_stream_si128((__m128i *)(to + 48), d);
+    __m128i *to = out;
+    const __m128i *from = in;
+    __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+    __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+    _mm_stream_si128(to, a);
+    _mm_stream_si128(to + 1, b);
+    _mm_stream_si128(to + 2, c);
+    _mm_stream_si128(to + 3, d);
 }
 
 static void copy_group(char *to, const char *from)
@@ -47,7 +47,9 @@ void weir_copy_far(void *to, const void *from, size_t size)
         return;
     }
     memcpy(out, in, head);
-    out += head, in += head, size -= head;
+    out += head;
+    in += head;
+    size -= head;
     for (; size >= GROUP; out += GROUP, in += GROUP, size -= GROUP)
         copy_group(out, in);
     _mm_sfence();
