@@ -84,13 +84,13 @@ def dtype_of(value: Any) -> str:
 
 
 def _plain_torch(name: str, value: Any) -> Piece:
-    if value.is_sparse or value.is_quantized or value.device.type == "meta":
+    device = value.device.type
+    if value.is_sparse or value.is_quantized or device == "meta":
         raise TypeError(f"tensor '{name}' is sparse, quantized or without data")
     dtype = dtype_of(value)
-    memory = value.detach()
-    if memory.device.type != "cpu" or memory.is_conj() or memory.is_neg():
-        memory = memory.resolve_conj().resolve_neg().to("cpu")
-    memory = memory.contiguous()
+    memory = value
+    if device != "cpu" or not value.is_contiguous() or value.is_conj() or value.is_neg():
+        memory = value.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
     return Piece(name, dtype, tuple(memory.shape), memory.data_ptr(), memory.nbytes, memory)
 
 
