@@ -33,11 +33,12 @@ fuzz: ## fuzz every parser for FUZZ_SECONDS (default 60) each
 	@tools/setup test
 	@tools/fuzz $(FUZZ_SECONDS)
 
-bench: ## measure against fio in BENCH_DIR (default: a directory here); writes bench/results
+bench: ## measure against fio and peers in BENCH_DIR (default: build); writes bench/results
 	@tools/setup bench
 	@tools/build plain
 	@python3 bench/engine.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
 	@python3 bench/sets.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
+	@python3 bench/ckpt.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
 	@python3 bench/ckpt_scale.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
 
 install: all ## install below PREFIX (default /usr/local)

@@ -8,16 +8,15 @@ docs/bench-ckpt-scale.svg.
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 
+import common
 import curve
+from common import ROOT, say
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RANKS = [8, 16, 32, 64, 128, 256, 512, 1024]
 
 
@@ -33,7 +32,7 @@ def measure(options, where):
             runs.append(json.loads(out.stdout))
             shutil.rmtree(store)
         points.append({field: statistics.median(run[field] for run in runs) for field in runs[0]})
-        print(f"{ranks} ranks", file=sys.stderr, flush=True)
+        say(f"{ranks} ranks")
     return points
 
 
@@ -96,23 +95,17 @@ def main():
     finally:
         shutil.rmtree(where, ignore_errors=True)
     result = {
-        "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
+        "machine": common.machine(),
         "rounds": options.rounds,
         "tensors": options.tensors,
         "file_system": file_system,
         "points": points,
     }
-    os.makedirs(os.path.join(ROOT, "bench", "results"), exist_ok=True)
-    with open(os.path.join(ROOT, "bench", "results", "ckpt-scale.json"), "w") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
-    with open(os.path.join(ROOT, "docs", "bench-ckpt-scale.svg"), "w") as f:
-        f.write(curve.picture(points, "ranks", "ranks of the checkpoint",
-                              [("save_s", "#d1570c", "s to save", -8),
-                               ("parts_s", "#1f6feb", "s to merge", 6),
-                               ("plan_s", "#1a7f37", "s to plan", 20)]))
-    with open(os.path.join(ROOT, "docs", "bench-ckpt-scale.md"), "w") as f:
-        f.write(page(result))
+    drawn = curve.picture(points, "ranks", "ranks of the checkpoint",
+                          [("save_s", "#d1570c", "s to save", -8),
+                           ("parts_s", "#1f6feb", "s to merge", 6),
+                           ("plan_s", "#1a7f37", "s to plan", 20)])
+    common.keep("ckpt-scale", result, page(result), drawn)
     print(page(result))
 
 

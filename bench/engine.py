@@ -8,38 +8,13 @@ ratios go to bench/results/engine.json and docs/bench-engine.md.
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-GB = 1e9
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
-def drop_caches():
-    """Forgets what is in the page cache; False where that is not allowed."""
-    os.sync()
-    try:
-        with open("/proc/sys/vm/drop_caches", "w") as f:
-            f.write("3\n")
-        return True
-    except OSError:
-        return False
-
-
-def fio(args, direction):
-    """Runs one fio job; returns bytes a second."""
-    command = ["fio", "--name=job", "--output-format=json", "--direct=1", *args]
-    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    jobs = json.loads(out.stdout)["jobs"]
-    return sum(job[direction]["bw_bytes"] for job in jobs), jobs
+import common
+from common import GB, ROOT, say
 
 
 class Bench:
@@ -55,16 +30,6 @@ class Bench:
 
     # fio
 
-    def fio_write(self, setup):
-        path = os.path.join(self.dir, "fio.data")
-        args = [f"--filename={path}", "--rw=write", f"--size={self.options.size}", "--end_fsync=1",
-                "--unlink=1", *setup]
-        return fio(args, "write")[0]
-
-    def fio_read(self, path, setup):
-        size = os.path.getsize(path)
-        return fio([f"--filename={path}", "--rw=read", f"--size={size}", *setup], "read")[0]
-
     def fio_small(self):
         bytes_each, count, jobs = 16384, self.options.small, 8
         args = [f"--directory={self.dir}", "--rw=write", f"--bs={bytes_each}", "--fdatasync=1",
@@ -75,19 +40,6 @@ class Bench:
                              stderr=subprocess.DEVNULL)
         job = json.loads(out.stdout)["jobs"][0]
         return job["write"]["iops"]
-
-    def sweep(self, what, run, extra):
-        """The best of a small sweep over block size, depth and how the file is laid out."""
-        best, setup = 0, None
-        for bs in ("512k", "1m", "4m"):
-            for depth in (8, 16, 32):
-                for more in extra:
-                    args = ["--ioengine=io_uring", f"--bs={bs}", f"--iodepth={depth}", *more]
-                    rate = run(args)
-                    if rate > best:
-                        best, setup = rate, args
-        say(f"fio's best {what}: {best / GB:.2f} GB/s with {' '.join(setup)}")
-        return setup
 
     # Weir
 
@@ -113,25 +65,27 @@ class Bench:
     def round(self, number, write_setup, read_setup):
         """Everything once. Who comes first changes from round to round: whoever reads or writes
         just after a big write finds the device still busy with it."""
+        fresh = os.path.join(self.dir, "fio.data")
         writes = [
-            lambda: self.note("fio_write_gb_s", self.fio_write(write_setup) / GB),
+            lambda: self.note("fio_write_gb_s",
+                              common.fio_write(fresh, self.options.size, write_setup) / GB),
             lambda: self.put("uring"),
             lambda: self.put("threads"),
         ]
         path = os.path.join(self.store, "object")
         reads = [
-            lambda: self.note("fio_read_gb_s", self.fio_read(path, read_setup) / GB),
+            lambda: self.note("fio_read_gb_s", common.fio_read(path, read_setup) / GB),
             lambda: self.get("uring"),
             lambda: self.get("threads"),
         ]
         for i in range(len(writes)):
-            drop_caches()
+            common.drop_caches()
             writes[(number + i) % len(writes)]()
         # A virtual machine's host caches, too, out of our reach: one read that does not count
         # puts it into the same state for all that follow.
-        self.fio_read(path, read_setup)
+        common.fio_read(path, read_setup)
         for i in range(len(reads)):
-            drop_caches()
+            common.drop_caches()
             reads[(number + i) % len(reads)]()
         shutil.rmtree(self.store)
         self.note("fio_small_per_s", self.fio_small())
@@ -146,15 +100,8 @@ class Bench:
         return {"bytes": size, "rss_mib": run["rss_kib"] / 1024}
 
     def run(self):
-        cold = drop_caches()
-        # Linux lays a file out at the first write, or when it is preallocated: try both.
-        write_setup = self.sweep("write", self.fio_write,
-                                 [["--fallocate=none"], ["--fallocate=posix"]])
-        path = os.path.join(self.dir, "fio.read")
-        fio([f"--filename={path}", "--rw=write", f"--size={self.options.size}", "--bs=1m",
-             "--end_fsync=1"], "write")
-        read_setup = self.sweep("read", lambda args: self.fio_read(path, args), [[]])
-        os.remove(path)
+        cold = common.drop_caches()
+        write_setup, read_setup = common.sweep_both(self.dir, self.options.size)
         for i in range(self.options.rounds):
             self.round(i, write_setup, read_setup)
             say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
@@ -169,7 +116,7 @@ class Bench:
             return median[top] / median[bottom]
 
         return {
-            "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
+            "machine": common.machine(),
             "object_bytes": self.options.size_bytes,
             "rounds": self.options.rounds,
             "caches_dropped": cold,
@@ -236,20 +183,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--small", type=int, default=800, help="how many small objects")
     options = parser.parse_args()
-    units = {"m": 1 << 20, "g": 1 << 30}
-    options.size_bytes = int(options.size[:-1]) * units[options.size[-1]]
+    options.size_bytes = common.bytes_of(options.size)
     bench = Bench(options)
     try:
         result = bench.run()
     finally:
         shutil.rmtree(bench.dir, ignore_errors=True)
-    os.makedirs(os.path.join(ROOT, "bench", "results"), exist_ok=True)
-    with open(os.path.join(ROOT, "bench", "results", "engine.json"), "w") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
     page = table(result)
-    with open(os.path.join(ROOT, "docs", "bench-engine.md"), "w") as f:
-        f.write(page)
+    common.keep("engine", result, page)
     print(page)
 
 

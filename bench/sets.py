@@ -8,16 +8,15 @@ parts alone cost. Medians go to bench/results/sets.json, docs/bench-sets.md and 
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 
+import common
 import curve
+from common import ROOT, say
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARTS = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
 
@@ -27,7 +26,7 @@ def measure(options, where):
     rows = {parts: {"set": [], "bare": []} for parts in PARTS}
     number = 0
     for turn in range(options.rounds):
-        print(f"round {turn + 1} of {options.rounds}", file=sys.stderr, flush=True)
+        say(f"round {turn + 1} of {options.rounds}")
         for parts in PARTS:
             number += 1
             ways = ["set", "bare"] if turn % 2 else ["bare", "set"]
@@ -91,21 +90,14 @@ def main():
     finally:
         shutil.rmtree(where, ignore_errors=True)
     result = {
-        "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
+        "machine": common.machine(),
         "rounds": options.rounds,
         "processes": options.processes,
         "points": points,
     }
-    os.makedirs(os.path.join(ROOT, "bench", "results"), exist_ok=True)
-    with open(os.path.join(ROOT, "bench", "results", "sets.json"), "w") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
-    with open(os.path.join(ROOT, "docs", "bench-sets.svg"), "w") as f:
-        f.write(curve.picture(points, "parts", "parts of the save",
-                              [("requests", "#1f6feb", "requests", -8),
-                               ("set_s", "#d1570c", "s", 8)]))
-    with open(os.path.join(ROOT, "docs", "bench-sets.md"), "w") as f:
-        f.write(page(result))
+    drawn = curve.picture(points, "parts", "parts of the save",
+                          [("requests", "#1f6feb", "requests", -8), ("set_s", "#d1570c", "s", 8)])
+    common.keep("sets", result, page(result), drawn)
     print(page(result))
 
 

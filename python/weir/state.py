@@ -51,7 +51,7 @@ def _is_tensor(value: Any) -> bool:
 def _identity(value: Any) -> Any:
     """The same for two views of the same bytes (tied weights): they are stored once."""
     if tensors.is_torch(value) and not tensors.is_dtensor(value) and value.numel():
-        return (value.data_ptr(), value.dtype, tuple(value.shape), value.stride(), value.device)
+        return (value.data_ptr(), value.dtype, value.shape, value.stride(), value.device)
     return id(value)
 
 

@@ -68,22 +68,30 @@ class Piece:
         return _weir.count_nonfinite(self.dtype, self.address, self.bytes)
 
 
+_dtypes: dict[Any, str] = {}  # those seen: a state has ten thousand tensors, but few types
+
+
 def dtype_of(value: Any) -> str:
     """Its name, or a TypeError."""
-    word = str(value.dtype).removeprefix("torch.") if is_torch(value) else value.dtype.name
-    name = TORCH_NAMES.get(word)
+    name = _dtypes.get(value.dtype)
     if name is None:
-        raise TypeError(f"tensors of type {value.dtype} cannot be stored in safetensors files")
+        word = str(value.dtype).removeprefix("torch.") if is_torch(value) else value.dtype.name
+        name = TORCH_NAMES.get(word)
+        if name is None:
+            raise TypeError(f"tensors of type {value.dtype} cannot be stored in safetensors files")
+        _dtypes[value.dtype] = name
     return name
 
 
 def _plain_torch(name: str, value: Any) -> Piece:
-    if value.is_sparse or value.is_quantized or value.device.type == "meta":
+    device = value.device.type
+    if value.is_sparse or value.is_quantized or device == "meta":
         raise TypeError(f"tensor '{name}' is sparse, quantized or without data")
     dtype = dtype_of(value)
-    memory = value.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
-    return Piece(name, dtype, tuple(memory.shape), memory.data_ptr(),
-                 memory.numel() * memory.element_size(), memory)
+    memory = value
+    if device != "cpu" or not value.is_contiguous() or value.is_conj() or value.is_neg():
+        memory = value.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
+    return Piece(name, dtype, tuple(memory.shape), memory.data_ptr(), memory.nbytes, memory)
 
 
 def _native(array: Any) -> Any:

@@ -1,0 +1,119 @@
+"""What the benchmarks share: fio and its best setups, cold caches, where results go."""
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+GB = 1e9
+UNITS = {"m": 1 << 20, "g": 1 << 30}
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def bytes_of(text):
+    """Of a size as fio writes it: 512m, 2g."""
+    return int(float(text[:-1]) * UNITS[text[-1]])
+
+
+def machine():
+    return {"cores": os.cpu_count(), "kernel": platform.release()}
+
+
+def drop_caches():
+    """Forgets what is in the page cache; False where that is not allowed."""
+    os.sync()
+    try:
+        with open("/proc/sys/vm/drop_caches", "w") as f:
+            f.write("3\n")
+        return True
+    except OSError:
+        return False
+
+
+def forget(path):
+    """Forgets the cached pages of the files below a directory, where drop_caches() may not."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            fd = os.open(os.path.join(folder, name), os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+
+def settle(path):
+    """The same start for whoever comes next: nothing cached, the device done with what was
+    written before. Says whether the caches could be dropped."""
+    dropped = drop_caches()
+    if not dropped:
+        forget(path)
+    time.sleep(1)
+    return dropped
+
+
+# fio
+
+
+def fio(args, direction):
+    """Runs one direct fio job; returns bytes a second."""
+    command = ["fio", "--name=job", "--output-format=json", "--direct=1", *args]
+    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return sum(job[direction]["bw_bytes"] for job in json.loads(out.stdout)["jobs"])
+
+
+def fio_write(path, size, setup, keep=False):
+    """To a fresh file, until it is safe on disk."""
+    if os.path.exists(path):
+        os.remove(path)
+    args = [f"--filename={path}", "--rw=write", f"--size={size}", "--end_fsync=1",
+            f"--unlink={0 if keep else 1}", *setup]
+    return fio(args, "write")
+
+
+def fio_read(path, setup):
+    return fio([f"--filename={path}", "--rw=read", f"--size={os.path.getsize(path)}", *setup],
+               "read")
+
+
+def sweep(what, run, extra):
+    """The best of a small sweep over block size, depth and how the file is laid out."""
+    best, setup = 0, None
+    for bs in ("512k", "1m", "4m"):
+        for depth in (8, 16, 32):
+            for more in extra:
+                args = ["--ioengine=io_uring", f"--bs={bs}", f"--iodepth={depth}", *more]
+                rate = run(args)
+                if rate > best:
+                    best, setup = rate, args
+    say(f"fio's best {what}: {best / GB:.2f} GB/s with {' '.join(setup)}")
+    return setup
+
+
+def sweep_both(folder, size):
+    """fio's best setups for writing a fresh file and for reading one, as a pair."""
+    # Linux lays a file out at the first write, or when it is preallocated: try both.
+    path = os.path.join(folder, "fio.sweep")
+    write = sweep("write", lambda setup: fio_write(path, size, setup),
+                  [["--fallocate=none"], ["--fallocate=posix"]])
+    fio_write(path, size, ["--bs=1m"], keep=True)
+    read = sweep("read", lambda setup: fio_read(path, setup), [[]])
+    os.remove(path)
+    return write, read
+
+
+# Results
+
+
+def keep(name, result, page, picture=None):
+    """Writes bench/results/NAME.json, docs/bench-NAME.md and, if there is one, its picture."""
+    os.makedirs(os.path.join(ROOT, "bench", "results"), exist_ok=True)
+    with open(os.path.join(ROOT, "bench", "results", f"{name}.json"), "w") as f:
+        json.dump(result, f, indent=1)
+        f.write("\n")
+    for ending, text in (("svg", picture), ("md", page)):
+        if text:
+            with open(os.path.join(ROOT, "docs", f"bench-{name}.{ending}"), "w") as f:
+                f.write(text)
