@@ -125,7 +125,7 @@ static void save_rank(weir_store *store, uint32_t rank)
     }
     weir_ckpt *ckpt = join(store, rank);
     weir_saving *saving;
-    if (weir_ckpt_save(ckpt, 1, list, tensors, NULL, NULL, &saving) ||
+    if (weir_ckpt_save(ckpt, 1, list, tensors, NULL, &saving) ||
         weir_saving_wait(saving, rank + 1 < ranks ? WEIR_LEVEL_NODE : WEIR_LEVEL_HOME, WAIT_NS))
         die("save");
     weir_saving_close(saving);

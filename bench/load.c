@@ -180,7 +180,7 @@ static void save_rank(weir_store *store, const char *run, uint32_t rank, uint32_
                                 .data = source_of(t) + first * row_bytes(t)};
     }
     if (weir_ckpt_open(ckpt, store, run, &opts) ||
-        weir_ckpt_save(*ckpt, 1, list, count, NULL, NULL, saving))
+        weir_ckpt_save(*ckpt, 1, list, count, NULL, saving))
         die("save");
     free(list);
     free(dims);

@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     for (unsigned i = 1; i <= saves; i++) {
         weir_saving *saving;
         double start = now_s(), start_cpu = cpu_s();
-        must(weir_ckpt_save(ckpt, i, tensors, TENSORS, NULL, NULL, &saving));
+        must(weir_ckpt_save(ckpt, i, tensors, TENSORS, NULL, &saving));
         double blocked = now_s() - start, blocked_cpu = cpu_s() - start_cpu;
         must(weir_saving_wait(saving, WEIR_LEVEL_HOME, 600000000000ull));
         double home = now_s() - start;

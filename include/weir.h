@@ -269,21 +269,30 @@ WEIR_API int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
 WEIR_API void weir_ckpt_close(weir_ckpt *ckpt);
 WEIR_API uint64_t weir_ckpt_attempt(const weir_ckpt *ckpt);
 
-/* The number of the next save, for ranks that agree on it in another way than by saving in the same
- * order. -EINVAL if this one or a later one has begun. */
-WEIR_API int weir_ckpt_number(weir_ckpt *ckpt, uint64_t number);
-/* Takes a snapshot of this rank's tensors and returns; the rest happens in the background. All
- * ranks make the same calls in the same order; one that failed counts: it is made again on all
- * ranks or on none. meta: JSON for people and tools, of rank 0 (others may give NULL);
- * state: this rank's own JSON; both may be NULL. Waits while queue_max saves are under way, or the
- * staging area is full. An error of an earlier save that nobody asked about is answered here, and
- * nothing is saved. *out may be NULL for a caller who will not ask. */
+typedef struct weir_save_options {
+    size_t struct_size;
+    const char *meta;  /* JSON for people and tools, of rank 0; NULL: none */
+    const char *state; /* this rank's own JSON; NULL: none */
+    const char *name;  /* that it has as soon as it is committed (weir_ckpt_name()), the same on all
+                          ranks; NULL: none. It is not taken from a checkpoint begun later. */
+    uint64_t number;   /* 0: ranks agree on which save is which by making the same calls in the same
+                          order. One that failed counts: it is made again on all ranks or on none.
+                          Else a number they agree on, larger than any before. */
+} weir_save_options;
+WEIR_API void weir_save_options_init(weir_save_options *opts);
+/* Takes a snapshot of this rank's tensors and returns; the rest happens in the background. opts may
+ * be NULL. Waits while queue_max saves are under way, or the staging area is full. An error of an
+ * earlier save that nobody asked about is answered here, and nothing is saved. *out may be NULL for
+ * a caller who will not ask. */
 WEIR_API int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors,
-                            size_t count, const char *meta, const char *state, weir_saving **out);
+                            size_t count, const weir_save_options *opts, weir_saving **out);
 /* Waits until at most so many saves are under way: 0 for all of them to be over (this rank's part
  * of each is then safe, or its failure known), queue_max - 1 for weir_ckpt_save() not to wait.
- * Answers as weir_ckpt_save() does the error of a save that nobody asked about; -ETIMEDOUT. */
+ * -ETIMEDOUT. */
 WEIR_API int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns);
+/* The error of a save that nobody asked about, as the next weir_ckpt_save() would answer it, which
+ * then does not; 0: there is none. */
+WEIR_API int weir_ckpt_failure(weir_ckpt *ckpt);
 /* 0 when it has reached the level: memory (at once), node (this rank's part is safe), home (all
  * parts are, and it is committed). -ETIMEDOUT names the ranks that are missing, -EBADMSG a tensor
  * on which they do not agree, or which is not complete: it is not committed, and never will be.

@@ -72,9 +72,10 @@ static int ckpt_init(PyObject *object, PyObject *args, PyObject *kwargs)
     weir_store *held = ext_store_hold(store);
     if (!held)
         return -1;
-    Py_BEGIN_ALLOW_THREADS code = weir_ckpt_open(&ckpt, held, run, &opts);
-    Py_END_ALLOW_THREADS if (code)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_ckpt_open(&ckpt, held, run, &opts);
+    Py_END_ALLOW_THREADS
+    if (code) {
         ext_fail(code);
         ext_store_let_go(store);
         return -1;
@@ -113,7 +114,8 @@ static void close_now(Ckpt *self)
     weir_ckpt *ckpt = self->ckpt;
     self->closing = 1;
     while (self->busy) {
-        Py_BEGIN_ALLOW_THREADS sleep_a_little();
+        Py_BEGIN_ALLOW_THREADS
+        sleep_a_little();
         Py_END_ALLOW_THREADS
     }
     if (!self->ckpt)
@@ -122,8 +124,10 @@ static void close_now(Ckpt *self)
     for (Saving *s = self->savings; s; s = s->next)
         settle(s);
     self->savings = NULL;
-    Py_BEGIN_ALLOW_THREADS weir_ckpt_close(ckpt);
-    Py_END_ALLOW_THREADS ext_store_let_go(self->store);
+    Py_BEGIN_ALLOW_THREADS
+    weir_ckpt_close(ckpt);
+    Py_END_ALLOW_THREADS
+    ext_store_let_go(self->store);
     self->store = NULL;
 }
 
@@ -132,32 +136,45 @@ static int step_idle(void *handle, uint64_t timeout_ns)
     return weir_ckpt_wait(handle, 0, timeout_ns);
 }
 
-/* close(): waits for the saves under way; raises the failure of one that nobody asked about. On
- * Ctrl-C it stays open. */
+/* Waits for the saves under way: 0, the failure of one that nobody asked about, or -1 with an
+ * exception (Ctrl-C). */
+static int wait_idle(Ckpt *self)
+{
+    self->busy++;
+    int code = ext_wait(step_idle, self->ckpt, UINT64_MAX);
+    if (!code)
+        code = weir_ckpt_failure(self->ckpt);
+    self->busy--;
+    return code;
+}
+
+static PyObject *ckpt_flush(PyObject *object, PyObject *unused)
+{
+    Ckpt *self = (Ckpt *)object;
+    (void)unused;
+    if (!ckpt_of(self))
+        return NULL;
+    int code = wait_idle(self);
+    return code == -1 && PyErr_Occurred() ? NULL : ext_none(code);
+}
+
+/* close(): flushes. On Ctrl-C it stays open. */
 static PyObject *ckpt_close(PyObject *object, PyObject *unused)
 {
     Ckpt *self = (Ckpt *)object;
-    int failed = 0;
+    PyObject *type, *value, *trace;
     (void)unused;
     if (!self->ckpt || self->closing)
         Py_RETURN_NONE;
-    for (;;) {
-        self->busy++;
-        int code = ext_wait(step_idle, self->ckpt, UINT64_MAX);
-        self->busy--;
-        if (code == -1 && PyErr_Occurred() && !failed)
-            return NULL;
-        if (!code)
-            break;
-        if (!failed)
-            ext_fail(code); /* and go on to close it */
-        failed = 1;
-    }
-    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    int code = wait_idle(self);
+    if (code == -1 && PyErr_Occurred())
+        return NULL;
+    if (code)
+        ext_fail(code); /* after it is closed */
     PyErr_Fetch(&type, &value, &trace);
     close_now(self);
     PyErr_Restore(type, value, trace);
-    if (failed)
+    if (code)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -232,19 +249,16 @@ static PyObject *saving_new(Ckpt *owner, weir_saving *saving)
     return (PyObject *)s;
 }
 
-/* number: 0 for the one after the last. */
 static PyObject *save_tensors(Ckpt *self, uint64_t step, const weir_tensor *tensors, size_t count,
-                              const char *meta, const char *state, uint64_t number)
+                              const weir_save_options *opts)
 {
     weir_saving *saving = NULL;
     self->busy++;
     int code = ext_wait(step_room, self, UINT64_MAX);
     int raised = code == -1 && PyErr_Occurred();
-    if (!code && number)
-        code = weir_ckpt_number(self->ckpt, number);
     if (!code) {
-        Py_BEGIN_ALLOW_THREADS code =
-            weir_ckpt_save(self->ckpt, step, tensors, count, meta, state, &saving);
+        Py_BEGIN_ALLOW_THREADS
+        code = weir_ckpt_save(self->ckpt, step, tensors, count, opts, &saving);
         Py_END_ALLOW_THREADS
     }
     self->busy--;
@@ -253,15 +267,19 @@ static PyObject *save_tensors(Ckpt *self, uint64_t step, const weir_tensor *tens
     return code ? ext_fail(code) : saving_new(self, saving);
 }
 
-/* save(step, [tensor, …], meta or None, state or None, number=0) -> Saving */
+/* save(step, [tensor, …], meta or None, state or None, number=0, name=None) -> Saving */
 static PyObject *ckpt_save(PyObject *object, PyObject *args)
 {
     Ckpt *self = (Ckpt *)object;
     unsigned long long step, number = 0;
     PyObject *list, *out = NULL;
-    const char *meta, *state;
-    if (!PyArg_ParseTuple(args, "KOzz|K", &step, &list, &meta, &state, &number) || !ckpt_of(self))
+    weir_save_options opts;
+    weir_save_options_init(&opts);
+    if (!PyArg_ParseTuple(args, "KOzz|Kz", &step, &list, &opts.meta, &opts.state, &number,
+                          &opts.name) ||
+        !ckpt_of(self))
         return NULL;
+    opts.number = number;
     Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : -1;
     Py_ssize_t numbers = count < 0 ? -1 : count_sizes(list);
     if (numbers < 0) {
@@ -277,7 +295,7 @@ static PyObject *ckpt_save(PyObject *object, PyObject *args)
     for (Py_ssize_t i = 0; !bad && i < count; i++)
         bad = read_tensor(PyList_GetItem(list, i), &tensors[i], &at);
     if (!bad)
-        out = save_tensors(self, step, tensors, (size_t)count, meta, state, number);
+        out = save_tensors(self, step, tensors, (size_t)count, &opts);
     free(tensors);
     free(sizes);
     return out;
@@ -305,11 +323,9 @@ static PyObject *ckpt_attempt(PyObject *object, PyObject *unused)
 }
 
 static PyMethodDef ckpt_methods[] = {
-    {"save", ckpt_save, METH_VARARGS, NULL},
-    {"stats", ckpt_stats, METH_NOARGS, NULL},
-    {"attempt", ckpt_attempt, METH_NOARGS, NULL},
-    {"close", ckpt_close, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    {"save", ckpt_save, METH_VARARGS, NULL},      {"stats", ckpt_stats, METH_NOARGS, NULL},
+    {"attempt", ckpt_attempt, METH_NOARGS, NULL}, {"flush", ckpt_flush, METH_NOARGS, NULL},
+    {"close", ckpt_close, METH_NOARGS, NULL},     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot ckpt_slots[] = {

@@ -37,8 +37,11 @@ int ext_wait(ext_step step, void *handle, uint64_t timeout_ns)
     for (;;) {
         uint64_t slice_ns = timeout_ns < EXT_SLICE_NS ? timeout_ns : EXT_SLICE_NS;
         int code;
-        Py_BEGIN_ALLOW_THREADS code = step(handle, slice_ns);
-        Py_END_ALLOW_THREADS if (timeout_ns != UINT64_MAX) timeout_ns -= slice_ns;
+        Py_BEGIN_ALLOW_THREADS
+        code = step(handle, slice_ns);
+        Py_END_ALLOW_THREADS
+        if (timeout_ns != UINT64_MAX)
+            timeout_ns -= slice_ns;
         if (code != -ETIMEDOUT || !timeout_ns)
             return code;
         if (PyErr_CheckSignals())
@@ -115,9 +118,10 @@ static PyObject *count_nonfinite(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "sKK", &dtype, &address, &size))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS found =
-        weir_count_nonfinite(dtype, (const void *)(uintptr_t)address, size);
-    Py_END_ALLOW_THREADS return found < 0 ? ext_fail((int)found) : PyLong_FromLongLong(found);
+    Py_BEGIN_ALLOW_THREADS
+    found = weir_count_nonfinite(dtype, (const void *)(uintptr_t)address, size);
+    Py_END_ALLOW_THREADS
+    return found < 0 ? ext_fail((int)found) : PyLong_FromLongLong(found);
 }
 
 static PyMethodDef functions[] = {

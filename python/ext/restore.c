@@ -45,9 +45,10 @@ static int restore_init(PyObject *object, PyObject *args, PyObject *kwargs)
     weir_store *held = self->restore ? NULL : ext_store_hold(store);
     if (!held)
         return -1;
-    Py_BEGIN_ALLOW_THREADS code = open_which(&restore, held, &which);
-    Py_END_ALLOW_THREADS if (code)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    code = open_which(&restore, held, &which);
+    Py_END_ALLOW_THREADS
+    if (code) {
         ext_fail(code);
         ext_store_let_go(store);
         return -1;
@@ -63,8 +64,10 @@ static void release(Restore *self)
     self->restore = NULL;
     if (!restore)
         return;
-    Py_BEGIN_ALLOW_THREADS weir_restore_close(restore);
-    Py_END_ALLOW_THREADS ext_store_let_go(self->store);
+    Py_BEGIN_ALLOW_THREADS
+    weir_restore_close(restore);
+    Py_END_ALLOW_THREADS
+    ext_store_let_go(self->store);
 }
 
 static weir_restore *restore_of(PyObject *object)
@@ -153,8 +156,10 @@ static PyObject *restore_state(PyObject *object, PyObject *args)
     if (!restore || !PyArg_ParseTuple(args, "I", &rank))
         return NULL;
     ((Restore *)object)->busy = 1;
-    Py_BEGIN_ALLOW_THREADS code = weir_restore_state(restore, rank, &text);
-    Py_END_ALLOW_THREADS((Restore *)object)->busy = 0;
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_restore_state(restore, rank, &text);
+    Py_END_ALLOW_THREADS((Restore *)object)
+    ->busy = 0;
     if (code == -ENOENT)
         Py_RETURN_NONE;
     if (code)
@@ -230,8 +235,10 @@ static PyObject *read_slices(Restore *self, const weir_slice *slices, size_t cou
     struct watch w = {progress, 0};
     int code;
     self->busy = 1;
-    Py_BEGIN_ALLOW_THREADS code = weir_restore_read(self->restore, slices, count, watch, &w);
-    Py_END_ALLOW_THREADS self->busy = 0;
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_restore_read(self->restore, slices, count, watch, &w);
+    Py_END_ALLOW_THREADS
+    self->busy = 0;
     return PyErr_Occurred() ? NULL : ext_none(code);
 }
 

@@ -76,9 +76,11 @@ static PyObject *name(PyObject *module, PyObject *args)
     weir_store *held = ext_store_hold(store);
     if (!held)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = Py_IsNone(step) ? weir_ckpt_unname(held, run, text, NULL)
-                                                  : weir_ckpt_name(held, run, number, text, NULL);
-    Py_END_ALLOW_THREADS PyObject *out = ext_none(code); /* before anything else fails */
+    Py_BEGIN_ALLOW_THREADS
+    code = Py_IsNone(step) ? weir_ckpt_unname(held, run, text, NULL)
+                           : weir_ckpt_name(held, run, number, text, NULL);
+    Py_END_ALLOW_THREADS
+    PyObject *out = ext_none(code); /* before anything else fails */
     ext_store_let_go(store);
     return out;
 }

@@ -16,7 +16,8 @@ static void close_if_free(Store *self)
     if (!self->closed || self->holders)
         return;
     self->store = NULL;
-    Py_BEGIN_ALLOW_THREADS weir_store_close(store);
+    Py_BEGIN_ALLOW_THREADS
+    weir_store_close(store);
     Py_END_ALLOW_THREADS
 }
 
@@ -62,9 +63,10 @@ static int store_init(PyObject *object, PyObject *args, PyObject *kwargs)
     weir_store_options_init(&opts);
     opts.flags = create ? WEIR_STORE_CREATE : 0;
     opts.io = io;
-    Py_BEGIN_ALLOW_THREADS code = weir_store_open(&store, url, &opts);
-    Py_END_ALLOW_THREADS if (code)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_store_open(&store, url, &opts);
+    Py_END_ALLOW_THREADS
+    if (code) {
         ext_fail(code);
         return -1;
     }
@@ -109,8 +111,10 @@ static PyObject *store_info(PyObject *object, PyObject *unused)
     (void)unused;
     if (!store)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = weir_store_info_get(store, &info);
-    Py_END_ALLOW_THREADS out = code ? ext_fail(code) : info_dict(&info);
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_store_info_get(store, &info);
+    Py_END_ALLOW_THREADS
+    out = code ? ext_fail(code) : info_dict(&info);
     ext_store_let_go(object);
     return out;
 }
@@ -142,8 +146,10 @@ static PyObject *store_put(PyObject *object, PyObject *args)
         return NULL;
     weir_store *store = ext_store_hold(object);
     if (store) {
-        Py_BEGIN_ALLOW_THREADS code = put_all(store, key, &data, &meta);
-        Py_END_ALLOW_THREADS ext_store_let_go(object);
+        Py_BEGIN_ALLOW_THREADS
+        code = put_all(store, key, &data, &meta);
+        Py_END_ALLOW_THREADS
+        ext_store_let_go(object);
     }
     PyBuffer_Release(&data);
     if (meta.obj)
@@ -163,8 +169,11 @@ static PyObject *read_range(weir_object *obj, uint64_t offset, Py_ssize_t size)
     if (!bytes)
         return NULL;
     char *to = PyBytes_AsString(bytes);
-    Py_BEGIN_ALLOW_THREADS code = weir_object_read(obj, to, (size_t)size, offset, &got);
-    Py_END_ALLOW_THREADS if (!code) return bytes;
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_object_read(obj, to, (size_t)size, offset, &got);
+    Py_END_ALLOW_THREADS
+    if (!code)
+        return bytes;
     Py_DECREF(bytes);
     return ext_fail(code);
 }
@@ -182,8 +191,10 @@ static PyObject *store_get(PyObject *object, PyObject *args)
     weir_store *store = ext_store_hold(object);
     if (!store)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = weir_object_open(&obj, store, key);
-    Py_END_ALLOW_THREADS PyObject *bytes = code ? ext_fail(code) : read_range(obj, offset, size);
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_object_open(&obj, store, key);
+    Py_END_ALLOW_THREADS
+    PyObject *bytes = code ? ext_fail(code) : read_range(obj, offset, size);
     weir_object_close(obj);
     ext_store_let_go(object);
     return bytes;
@@ -195,8 +206,11 @@ static PyObject *read_list(weir_list *list)
     const weir_entry *entry;
     int more;
     while (out) {
-        Py_BEGIN_ALLOW_THREADS more = weir_list_next(list, &entry);
-        Py_END_ALLOW_THREADS if (!more) break;
+        Py_BEGIN_ALLOW_THREADS
+        more = weir_list_next(list, &entry);
+        Py_END_ALLOW_THREADS
+        if (!more)
+            break;
         PyObject *row =
             more < 0 ? ext_fail(more)
                      : Py_BuildValue("sKN", entry->key, (unsigned long long)entry->size_bytes,
@@ -241,8 +255,10 @@ static PyObject *with_key(PyObject *object, PyObject *args, int (*act)(weir_stor
     weir_store *store = ext_store_hold(object);
     if (!store)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = act(store, key);
-    Py_END_ALLOW_THREADS PyObject *out = ext_none(code); /* before anything else fails */
+    Py_BEGIN_ALLOW_THREADS
+    code = act(store, key);
+    Py_END_ALLOW_THREADS
+    PyObject *out = ext_none(code); /* before anything else fails */
     ext_store_let_go(object);
     return out;
 }

@@ -115,6 +115,7 @@ class Checkpointer:
         self._token = token
         self._ckpt: Optional[_weir.Ckpt] = None
         self._closed = False
+        self._saves = 0
         self._parent: Optional[dict[str, int]] = None
         self._reference: Optional[float] = None
 
@@ -130,6 +131,12 @@ class Checkpointer:
                                     **self._options)
             _open.add(self)
         return self._ckpt
+
+    def flush(self) -> None:
+        """Waits until no save is under way here, and those that are surplus are let go; raises
+        the error of one that nobody asked about."""
+        if self._ckpt is not None:
+            self._ckpt.flush()
 
     def close(self) -> None:
         """Waits for the saves under way; raises the error of one that nobody asked about."""
@@ -197,14 +204,16 @@ class Checkpointer:
 
     def save(self, step: int, state: Any, *, wait: bool = False, meta: Any = None,
              loader: Any = None, loss: Optional[float] = None, grad_norm: Optional[float] = None,
-             unsafe: bool = False) -> Saving:
+             name: Optional[str] = None, unsafe: bool = False) -> Saving:
         """Saves a state: nested dicts and lists of torch or numpy tensors and plain values;
         modules and optimizers may stand for their state dicts. Returns after a copy in memory,
         which the caller may change behind; wait=True returns when it is committed.
 
         meta: JSON for people and tools. loader: the position of the data loader, or an object
-        with a state_dict(). loss, grad_norm: references for check_resume().
+        with a state_dict(). loss, grad_norm: references for check_resume(). name: keeps it, as
+        name() does.
         """
+        self._saves += 1  # also if it fails here: the other ranks, who do not know, count theirs
         step = operator.index(step)
         if step < 0:
             raise ValueError(f"a step is a number from 0 on, not {step}")
@@ -225,7 +234,7 @@ class Checkpointer:
                               "grad_norm": plain.encode(_number(grad_norm))},
                 "nonfinite": nonfinite, "ranks": self.ranks}, allow_nan=False)
         handle = ckpt.save(step, [piece.row() for piece in pieces], text,
-                           states.to_text(root, loader=position))
+                           states.to_text(root, loader=position), self._saves, name)
         saving = Saving(step, handle)
         return saving.wait() if wait else saving
 

@@ -33,6 +33,9 @@ class UnstorableError(TypeError):
         super().__init__(f"cannot be stored without pickle: {listed}{more}. Leave them out, store "
                          "something simpler, or say unsafe=True")
 
+    def __reduce__(self) -> Any:
+        return UnstorableError, (self.values,)
+
 
 def is_stateful(value: Any) -> bool:
     """A module, an optimizer, a scheduler: it gives and takes a state dict."""

@@ -62,7 +62,7 @@ struct weir_saving {
     weir_tensor *tensors; /* a copy; what it points to is in the same block */
     size_t tensor_count;
     struct weir_layout layout;
-    char *meta, *state;
+    char *meta, *state, *name;
 };
 
 struct weir_ckpt {
@@ -106,6 +106,7 @@ static void saving_free(struct weir_saving *s)
     free(s->filled);
     free(s->tensors);
     free(s->meta);
+    free(s->name);
     free(s->state);
     free(s);
 }
@@ -159,7 +160,7 @@ static int copy_tensors(struct weir_saving *s, const weir_tensor *tensors, size_
 }
 
 static int saving_new(struct weir_saving **out, weir_ckpt *ckpt, const weir_tensor *tensors,
-                      size_t count, const char *meta, const char *state)
+                      size_t count, const weir_save_options *opts)
 {
     struct weir_saving *s = weir_alloc(sizeof *s);
     if (!s)
@@ -168,9 +169,11 @@ static int saving_new(struct weir_saving **out, weir_ckpt *ckpt, const weir_tens
     s->refs = 2; /* the caller's and the writer's */
     s->level = WEIR_LEVEL_MEMORY;
     int code = copy_tensors(s, tensors, count);
-    s->meta = meta ? weir_strdup(meta) : NULL;
-    s->state = state ? weir_strdup(state) : NULL;
-    if (!code && ((meta && !s->meta) || (state && !s->state)))
+    s->meta = opts->meta ? weir_strdup(opts->meta) : NULL;
+    s->state = opts->state ? weir_strdup(opts->state) : NULL;
+    s->name = opts->name ? weir_strdup(opts->name) : NULL;
+    if (!code &&
+        ((opts->meta && !s->meta) || (opts->state && !s->state) || (opts->name && !s->name)))
         code = weir_fail_memory();
     s->room = (size_t)(s->layout.bytes / WEIR_BUFFER_BYTES) + 1;
     s->filled = code ? NULL : weir_alloc(s->room * sizeof *s->filled);
@@ -267,8 +270,7 @@ static int ckpt_check(const weir_ckpt *ckpt)
                            ckpt->run);
 }
 
-/* Waits, with the lock held, until at most so many saves are under way; answers an error nobody has
- * heard of, or -ETIMEDOUT. */
+/* Waits, with the lock held, until at most so many saves are under way. -ETIMEDOUT. */
 static int wait_for_queue(weir_ckpt *ckpt, unsigned queued_max, uint64_t timeout_ns)
 {
     uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO), until_ns;
@@ -276,15 +278,22 @@ static int wait_for_queue(weir_ckpt *ckpt, unsigned queued_max, uint64_t timeout
     if (__builtin_add_overflow(start_ns, timeout_ns, &until_ns) || until_ns > INT64_MAX)
         until_ns = INT64_MAX;
     struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
-    while (!ckpt->code && ckpt->queued > queued_max && !code)
+    while (ckpt->queued > queued_max && !code)
         code = -pthread_cond_clockwait(&ckpt->changed, &ckpt->lock, CLOCK_MONOTONIC, &until);
-    if (ckpt->code) {
-        code = ckpt->code;
+    ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    if (ckpt->queued <= queued_max)
+        return 0;
+    return weir_fail(ETIMEDOUT, "%u saves of run '%s' are under way", ckpt->queued, ckpt->run);
+}
+
+/* With the lock held: the error of a save that nobody asked about, which is heard thereby. */
+static int take_failure(weir_ckpt *ckpt)
+{
+    int code = ckpt->code;
+    ckpt->code = 0;
+    if (code) {
         weir_fail_text(code, ckpt->text);
         weir_fail_in(code, "an earlier save failed");
-        ckpt->code = 0;
-    } else if (code) {
-        code = weir_fail(ETIMEDOUT, "%u saves of run '%s' are under way", ckpt->queued, ckpt->run);
     }
     return code;
 }
@@ -294,10 +303,19 @@ int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns)
     int code = ckpt_check(ckpt);
     if (code)
         return code;
-    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     pthread_mutex_lock(&ckpt->lock);
     code = wait_for_queue(ckpt, queued_max, timeout_ns);
-    ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    pthread_mutex_unlock(&ckpt->lock);
+    return code;
+}
+
+int weir_ckpt_failure(weir_ckpt *ckpt)
+{
+    int code = ckpt_check(ckpt);
+    if (code)
+        return code;
+    pthread_mutex_lock(&ckpt->lock);
+    code = take_failure(ckpt);
     pthread_mutex_unlock(&ckpt->lock);
     return code;
 }
@@ -305,10 +323,9 @@ int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns)
 /* Waits for room in the queue and enters it. */
 static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
 {
-    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     pthread_mutex_lock(&ckpt->lock);
-    int code = wait_for_queue(ckpt, ckpt->opts.queue_max - 1, UINT64_MAX);
-    ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    wait_for_queue(ckpt, ckpt->opts.queue_max - 1, UINT64_MAX);
+    int code = take_failure(ckpt);
     if (!code) {
         struct weir_saving **at = &ckpt->queue;
         while (*at)
@@ -321,35 +338,52 @@ static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
     return code;
 }
 
-int weir_ckpt_number(weir_ckpt *ckpt, uint64_t number)
+void weir_save_options_init(weir_save_options *opts)
 {
-    int code = ckpt_check(ckpt);
-    if (code)
-        return code;
-    pthread_mutex_lock(&ckpt->lock);
-    if (number > ckpt->saves)
-        ckpt->saves = number - 1;
-    else
-        code = weir_fail(EINVAL, "save %" PRIu64 " of run '%s' comes after save %" PRIu64, number,
+    *opts = (weir_save_options){.struct_size = sizeof *opts};
+}
+
+static int save_options_read(weir_save_options *out, const weir_save_options *given)
+{
+    weir_save_options_init(out);
+    if (!given)
+        return 0;
+    if (given->struct_size < sizeof(size_t) || given->struct_size > 4096)
+        return weir_fail(EINVAL, "weir_save_options: call weir_save_options_init() first");
+    memcpy(out, given, given->struct_size < sizeof *out ? given->struct_size : sizeof *out);
+    return out->name ? weir_label_check(out->name) : 0;
+}
+
+/* The number of this save. A call that fails counts: the other ranks, which know nothing of that,
+ * count theirs. */
+static int next_number(weir_ckpt *ckpt, uint64_t wanted, uint64_t *out)
+{
+    if (wanted && wanted <= ckpt->saves)
+        return weir_fail(EINVAL, "save %" PRIu64 " of run '%s' comes after save %" PRIu64, wanted,
                          ckpt->run, ckpt->saves);
-    pthread_mutex_unlock(&ckpt->lock);
-    return code;
+    ckpt->saves = wanted ? wanted : ckpt->saves + 1;
+    *out = ckpt->saves;
+    return 0;
 }
 
 int weir_ckpt_save_read(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,
-                        const char *meta, const char *state, const struct weir_ckpt_reader *reader,
+                        const weir_save_options *given, const struct weir_ckpt_reader *reader,
                         weir_saving **out)
 {
     struct weir_saving *s = NULL;
+    weir_save_options opts;
+    uint64_t number = 0;
     int code = ckpt_check(ckpt);
     if (code)
         return code;
-    /* A call that fails counts: the other ranks, which know nothing of that, count theirs. */
-    uint64_t number = ++ckpt->saves;
-    if (step == WEIR_STEP_NEWEST)
+    code = save_options_read(&opts, given);
+    int refused = next_number(ckpt, code ? 0 : opts.number, &number);
+    if (!code)
+        code = refused;
+    if (!code && step == WEIR_STEP_NEWEST)
         code = weir_fail(EINVAL, "step %" PRIu64 " is no step", step);
     if (!code)
-        code = saving_new(&s, ckpt, tensors, count, meta, state);
+        code = saving_new(&s, ckpt, tensors, count, &opts);
     if (code)
         return code;
     snprintf(s->save.name, sizeof s->save.name, "%" PRIu64, step);
@@ -370,9 +404,9 @@ int weir_ckpt_save_read(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tenso
 }
 
 int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,
-                   const char *meta, const char *state, weir_saving **out)
+                   const weir_save_options *opts, weir_saving **out)
 {
-    return weir_ckpt_save_read(ckpt, step, tensors, count, meta, state, NULL, out);
+    return weir_ckpt_save_read(ckpt, step, tensors, count, opts, NULL, out);
 }
 
 /* ---- writing ---- */
@@ -459,6 +493,7 @@ static int put_part(struct weir_saving *s, const struct weir_ref *refs, uint32_t
     for (size_t i = 0; i < s->tensor_count; i++)
         weir_cover_add(&cover, &s->tensors[i], weir_layout_is_written(&s->tensors[i]));
     weir_cover_encode(&cover, note);
+    weir_set_label(set, s->name);
     weir_set_check(set, weir_cover_check, NULL);
     code = weir_set_put(set, s->ckpt->opts.rank, refs, count, note, sizeof note, committed);
     weir_set_close(set);
@@ -595,6 +630,7 @@ static int wait_for_set(struct weir_saving *s, uint64_t timeout_ns)
     code = weir_set_open(&set, ledger, &s->save);
     bool waited = false;
     if (!code) {
+        weir_set_label(set, s->name);
         weir_set_check(set, weir_cover_check, &waited);
         code = weir_set_wait(set, timeout_ns);
     }

@@ -39,7 +39,7 @@ struct weir_ckpt_reader {
     void *arg;
 };
 int weir_ckpt_save_read(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, size_t count,
-                        const char *meta, const char *state, const struct weir_ckpt_reader *reader,
+                        const weir_save_options *opts, const struct weir_ckpt_reader *reader,
                         weir_saving **out);
 
 /* Names in ref what was just committed below a save's prefix. */

@@ -240,8 +240,11 @@ static int save(struct job *job, weir_ckpt *ckpt, uint64_t step, const weir_tens
     const struct weir_ckpt_reader reader = {read_tensor, job};
     struct weir_import *m = job->import;
     weir_saving *saving;
-    int code = weir_ckpt_save_read(ckpt, step, tensors, m->tagged.count, meta, m->tagged.text,
-                                   &reader, &saving);
+    weir_save_options opts;
+    weir_save_options_init(&opts);
+    opts.meta = meta;
+    opts.state = m->tagged.text;
+    int code = weir_ckpt_save_read(ckpt, step, tensors, m->tagged.count, &opts, &reader, &saving);
     if (code)
         return code;
     code = wait_for(job, saving);

@@ -327,50 +327,6 @@ int weir_ledger_join(struct weir_ledger *ledger, const uint8_t token[WEIR_TOKEN_
 
 /* ---- committing ---- */
 
-static int do_commit(struct weir_ledger *ledger, struct weir_ledger_state *s, void *arg)
-{
-    const struct weir_ledger_entry *entry = arg, *there = weir_ledger_find_save(s, &entry->save);
-    if (there && !memcmp(there->root, entry->root, WEIR_SHA256_BYTES))
-        return 0;
-    if (there)
-        return weir_fail(EEXIST, "'%s' of '%s' was committed already, with other parts",
-                         entry->save.name, weir_ledger_name(ledger));
-    int code = fenced(ledger, s, entry->save.attempt);
-    if (!code && entry->save.number <= s->floor)
-        code = weir_fail(ESTALE,
-                         "save %" PRIu64 " of attempt %" PRIu64 " of '%s' was given up, or retired "
-                         "and deleted: it can be committed no more",
-                         entry->save.number, s->attempt, weir_ledger_name(ledger));
-    if (!code && s->count == WEIR_ENTRIES_MAX)
-        code = weir_fail(E2BIG, "'%s' has %d entries, the limit: retire some, and run gc",
-                         weir_ledger_name(ledger), WEIR_ENTRIES_MAX);
-    if (code)
-        return code;
-    struct weir_ledger_entry *more = weir_realloc(s->entries, (s->count + 1) * sizeof *more);
-    if (!more)
-        return weir_fail_memory();
-    s->entries = more;
-    /* In the order they were begun: one that was finished late, for somebody who died, does not
-     * become the newest. */
-    size_t at = s->count++;
-    for (; at && more[at - 1].save.attempt == entry->save.attempt &&
-           more[at - 1].save.number > entry->save.number;
-         at--)
-        more[at] = more[at - 1];
-    more[at] = *entry;
-    return 1;
-}
-
-int weir_ledger_commit(struct weir_ledger *ledger, const struct weir_save *save,
-                       const uint8_t root[WEIR_SHA256_BYTES])
-{
-    struct weir_ledger_entry entry = {.save = *save, .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)};
-    memcpy(entry.root, root, WEIR_SHA256_BYTES);
-    return change(ledger, do_commit, &entry);
-}
-
-/* ---- labels ---- */
-
 struct labelling {
     const char *label;
     const struct weir_save *save; /* NULL: of none any more */
@@ -404,6 +360,78 @@ static int add_label(struct weir_ledger_state *s, const struct labelling *l)
     strcpy(more[at].name, l->label); /* which was checked */
     return 0;
 }
+
+/* A commit, and the label it comes with, or NULL. */
+struct committing {
+    struct weir_ledger_entry entry;
+    const char *label;
+};
+
+/* Labels an entry that was just added, unless a save begun later has the label. */
+static int label_committed(struct weir_ledger_state *s, const struct committing *c)
+{
+    struct labelling l = {.label = c->label, .save = &c->entry.save};
+    const struct weir_ledger_entry *has = weir_ledger_find_label(s, c->label);
+    if (has &&
+        (has->save.attempt > c->entry.save.attempt ||
+         (has->save.attempt == c->entry.save.attempt && has->save.number > c->entry.save.number)))
+        return 0;
+    if (!drop_label(s, &l) && s->label_count == WEIR_LABELS_MAX)
+        return weir_fail(E2BIG,
+                         "it cannot be named '%s': there are %d names, the limit: take some "
+                         "off",
+                         c->label, WEIR_LABELS_MAX);
+    return add_label(s, &l);
+}
+
+static int do_commit(struct weir_ledger *ledger, struct weir_ledger_state *s, void *arg)
+{
+    const struct committing *c = arg;
+    const struct weir_ledger_entry *entry = &c->entry;
+    const struct weir_ledger_entry *there = weir_ledger_find_save(s, &entry->save);
+    if (there && !memcmp(there->root, entry->root, WEIR_SHA256_BYTES))
+        return 0;
+    if (there)
+        return weir_fail(EEXIST, "'%s' of '%s' was committed already, with other parts",
+                         entry->save.name, weir_ledger_name(ledger));
+    int code = fenced(ledger, s, entry->save.attempt);
+    if (!code && entry->save.number <= s->floor)
+        code = weir_fail(ESTALE,
+                         "save %" PRIu64 " of attempt %" PRIu64 " of '%s' was given up, or retired "
+                         "and deleted: it can be committed no more",
+                         entry->save.number, s->attempt, weir_ledger_name(ledger));
+    if (!code && s->count == WEIR_ENTRIES_MAX)
+        code = weir_fail(E2BIG, "'%s' has %d entries, the limit: retire some, and run gc",
+                         weir_ledger_name(ledger), WEIR_ENTRIES_MAX);
+    if (code)
+        return code;
+    struct weir_ledger_entry *more = weir_realloc(s->entries, (s->count + 1) * sizeof *more);
+    if (!more)
+        return weir_fail_memory();
+    s->entries = more;
+    /* In the order they were begun: one that was finished late, for somebody who died, does not
+     * become the newest. */
+    size_t at = s->count++;
+    for (; at && more[at - 1].save.attempt == entry->save.attempt &&
+           more[at - 1].save.number > entry->save.number;
+         at--)
+        more[at] = more[at - 1];
+    more[at] = *entry;
+    code = c->label ? label_committed(s, c) : 0;
+    return code ? code : 1;
+}
+
+int weir_ledger_commit(struct weir_ledger *ledger, const struct weir_save *save,
+                       const uint8_t root[WEIR_SHA256_BYTES], const char *label)
+{
+    struct committing c = {.entry = {.save = *save, .time_ns = weir_sys->now_ns(WEIR_CLOCK_REAL)},
+                           .label = label};
+    memcpy(c.entry.root, root, WEIR_SHA256_BYTES);
+    int code = label ? weir_label_check(label) : 0;
+    return code ? code : change(ledger, do_commit, &c);
+}
+
+/* ---- labels ---- */
 
 static int do_label(struct weir_ledger *ledger, struct weir_ledger_state *s, void *arg)
 {

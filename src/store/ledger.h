@@ -63,9 +63,10 @@ bool weir_ledger_is_labelled(const struct weir_ledger_state *state, const struct
 int weir_ledger_join(struct weir_ledger *ledger, const uint8_t token[WEIR_TOKEN_BYTES],
                      uint64_t *attempt);
 /* Commits, once: the same save again is 0 if its root is the same. -ESTALE when the attempt is over
- * or the save was given up. */
+ * or the save was given up. label: that it has thereby, unless a save begun later has it; or NULL.
+ */
 int weir_ledger_commit(struct weir_ledger *ledger, const struct weir_save *save,
-                       const uint8_t root[WEIR_SHA256_BYTES]);
+                       const uint8_t root[WEIR_SHA256_BYTES], const char *label);
 /* Gives a live save that label, in one record, whichever had it before: *was (may be NULL) is that,
  * or parts 0. -ESTALE if the save is not live. */
 int weir_ledger_label(struct weir_ledger *ledger, const char *label, const struct weir_save *save,

@@ -23,6 +23,7 @@ struct weir_set {
     weir_store *store;
     struct weir_save save;
     uint32_t root_level;
+    const char *label; /* or NULL */
     weir_set_fn check; /* or NULL */
     void *check_arg;
     char prefix[WEIR_KEY_BYTES_MAX + 1];
@@ -186,12 +187,17 @@ void weir_set_check(struct weir_set *set, weir_set_fn check, void *arg)
     set->check_arg = arg;
 }
 
+void weir_set_label(struct weir_set *set, const char *label)
+{
+    set->label = label;
+}
+
 static int commit(struct weir_set *set, const struct held *root)
 {
     struct weir_ledger_entry entry = {.save = set->save};
     weir_sha256(entry.root, root->bytes, root->size);
     int code = set->check ? set->check(set->check_arg, set->ledger, &entry, &root->node) : 0;
-    return code ? code : weir_ledger_commit(set->ledger, &set->save, entry.root);
+    return code ? code : weir_ledger_commit(set->ledger, &set->save, entry.root, set->label);
 }
 
 /* What the log says of the save: 0: committed, -EAGAIN: not yet, -ESTALE: it never will be. */

@@ -27,6 +27,10 @@ struct weir_set;
 int weir_set_open(struct weir_set **out, struct weir_ledger *ledger, const struct weir_save *save);
 void weir_set_close(struct weir_set *set);
 
+/* The label (ledger.h) that it gets with the commit, if a save begun later has not got it.
+ * Borrowed.
+ */
+void weir_set_label(struct weir_set *set, const char *label);
 /* Looks at a set that is complete, before it is committed; what it answers but 0 keeps it from
  * that, and is what all who put, finish or wait for it are told. entry: the save and its root. */
 typedef int (*weir_set_fn)(void *arg, struct weir_ledger *ledger,

@@ -105,8 +105,8 @@ int main(int argc, char **argv)
         weir_saving *saving;
         OK(weir_ckpt_open(&ckpt[opts.rank], store, argv[2], &opts));
         size_t n = tensors_of(tensors, opts.rank, ranks, kind);
-        OK(weir_ckpt_save(ckpt[opts.rank], strtoull(argv[3], NULL, 10), tensors, n, meta, "{}",
-                          &saving));
+        weir_save_options how = {.struct_size = sizeof how, .meta = meta, .state = "{}"};
+        OK(weir_ckpt_save(ckpt[opts.rank], strtoull(argv[3], NULL, 10), tensors, n, &how, &saving));
         OK(weir_saving_wait(saving, WEIR_LEVEL_NODE, 60000000000ull));
         weir_saving_close(saving);
     }

@@ -33,7 +33,8 @@ static void begin(struct site *s, uint64_t step, uint64_t bytes)
                                     .offset = offset,
                                     .data = data};
         content_fill(data, 100 + step, i * bytes, bytes);
-        OK(weir_ckpt_save(s->ckpt[i], step, &tensor, 1, NULL, "{}", &s->saving[i]));
+        weir_save_options opts = {.struct_size = sizeof opts, .state = "{}"};
+        OK(weir_ckpt_save(s->ckpt[i], step, &tensor, 1, &opts, &s->saving[i]));
     }
 }
 

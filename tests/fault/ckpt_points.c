@@ -88,7 +88,8 @@ static int save_main(void *arg)
                                     .offset = offset,
                                     .data = data};
         content_fill(data, shared->life, offset[0], BYTES);
-        OK(weir_ckpt_save(ckpt[i], shared->life, &tensor, 1, "{}", "[]", &saving[i]));
+        weir_save_options opts = {.struct_size = sizeof opts, .meta = "{}", .state = "[]"};
+        OK(weir_ckpt_save(ckpt[i], shared->life, &tensor, 1, &opts, &saving[i]));
     }
     for (uint32_t i = 0; i < RANKS; i++)
         weir_saving_wait(saving[i], WEIR_LEVEL_NODE, LONG_NS);

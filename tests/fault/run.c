@@ -125,8 +125,10 @@ static int save(struct trainer *t, uint64_t step)
     }
     snprintf(meta, sizeof meta, "{\"life\": %u, \"step\": %" PRIu64 "}", t->me->life, step);
     snprintf(state, sizeof state, "[%u, %u, %" PRIu64 "]", t->me->life, t->me->rank, step);
-    int code = weir_ckpt_save(t->ckpt, step, tensors, count, t->me->rank ? NULL : meta, state,
-                              &t->saving[t->count]);
+    weir_save_options opts = {.struct_size = sizeof opts, .meta = meta, .state = state};
+    if (t->me->rank)
+        opts.meta = NULL;
+    int code = weir_ckpt_save(t->ckpt, step, tensors, count, &opts, &t->saving[t->count]);
     if (code)
         return complain(t, "saving", step, code);
     for (unsigned i = 0; i < count; i++) /* the snapshot is taken: this is the next step's */

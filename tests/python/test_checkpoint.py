@@ -153,13 +153,16 @@ def test_retention_and_names(store):
         for step in range(1, 9):
             ck.save(step, {"x": np.full(10, step)}, wait=True, name="best" if step == 3 else None)
         ck.save(9, {"x": np.zeros(1)}, wait=True)
+        ck.flush()
         assert ck.steps() == [3, 5, 8, 9]
         assert ck.load("best").step == 3
         ck.name(8, "best")
         ck.save(10, {"x": np.zeros(1)}, wait=True)
+        ck.flush()
         assert ck.steps() == [5, 8, 9, 10]
         ck.unname("best")
         ck.save(11, {"x": np.zeros(1)}, wait=True)
+        ck.flush()
         assert ck.steps() == [5, 10, 11]
         with pytest.raises(FileNotFoundError, match="best"):
             ck.load("best")
@@ -263,10 +266,29 @@ def test_a_tensor_that_nobody_writes_is_noticed(store):
     ranks = [weir.Checkpointer(store, "r", rank=i, ranks=2, token=token) for i in range(2)]
     saves = [ck.save(1, {"common": np.zeros(3), **{f"only{i}": np.zeros(3) for i in range(20)
                                                     if ck.rank == 0}}) for ck in ranks]
-    with pytest.raises(OSError, match="only"):
+    with pytest.raises(weir.DamagedError, match="not committed: .* replicated"):
         for saving in saves:
             saving.wait(timeout=60)
     assert ranks[0].load() is None
+    for ck in ranks:
+        ck.close()
+
+
+def test_a_save_that_fails_on_one_rank_spoils_no_other(store):
+    token = "job 19"
+    ranks = [weir.Checkpointer(store, "r", rank=i, ranks=2, token=token) for i in range(2)]
+    for step in (1, 2):
+        saves = []
+        for ck in ranks:
+            state = {"w": np.zeros(3)}
+            if step == 1 and ck.rank == 1:
+                with pytest.raises(weir.UnstorableError):
+                    ck.save(step, {**state, "bad": print})
+            else:
+                saves.append(ck.save(step, state))
+    for saving in saves:
+        saving.wait(timeout=60)
+    assert ranks[0].steps() == [2]
     for ck in ranks:
         ck.close()
 

@@ -268,7 +268,7 @@ static int finish_retired(void)
 static int commit_other(void)
 {
     uint8_t root[WEIR_SHA256_BYTES] = {1};
-    return weir_ledger_commit(it.ledger, &live, root);
+    return weir_ledger_commit(it.ledger, &live, root, NULL);
 }
 
 static int retire_old(void)

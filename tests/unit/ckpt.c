@@ -26,7 +26,9 @@ static void save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, siz
                  weir_level level)
 {
     weir_saving *saving;
-    OK(weir_ckpt_save(ckpt, step, tensors, count, "{\"step\": true}", "[1]", &saving));
+    weir_save_options opts = {
+        .struct_size = sizeof opts, .meta = "{\"step\": true}", .state = "[1]"};
+    OK(weir_ckpt_save(ckpt, step, tensors, count, &opts, &saving));
     OK(weir_saving_wait(saving, level, 60000000000ull));
     weir_saving_close(saving);
 }
@@ -115,7 +117,7 @@ static void save_grid(const char *run, uint64_t step, uint32_t down, uint32_t ac
              .replicas = ranks},
         };
         ckpts[rank] = ckpt_as(run, rank, ranks, 0);
-        OK(weir_ckpt_save(ckpts[rank], step, tensors, 2, NULL, NULL, &savings[rank]));
+        OK(weir_ckpt_save(ckpts[rank], step, tensors, 2, NULL, &savings[rank]));
         OK(weir_saving_wait(savings[rank], WEIR_LEVEL_NODE, 60000000000ull));
         weir_restore *none;
         if (rank + 1 < ranks) /* not all are there: it does not exist */
@@ -199,19 +201,52 @@ static void numbers(void)
     weir_ckpt *ahead = ckpt_as("numbers", 0, 2, 0), *behind = ckpt_as("numbers", 1, 2, 0);
     weir_restore *restore;
     save(ahead, 1, NULL, 0, WEIR_LEVEL_NODE);
-    OK(weir_ckpt_number(ahead, 7));
-    OK(weir_ckpt_number(behind, 7));
-    save(ahead, 2, NULL, 0, WEIR_LEVEL_NODE);
-    save(behind, 2, NULL, 0, WEIR_LEVEL_HOME);
-    CHECK_EQ(weir_ckpt_number(ahead, 7), -EINVAL);
+    weir_save_options opts;
+    weir_saving *saving[2];
+    weir_save_options_init(&opts);
+    opts.number = 7;
+    OK(weir_ckpt_save(ahead, 2, NULL, 0, &opts, &saving[0]));
+    OK(weir_ckpt_save(behind, 2, NULL, 0, &opts, &saving[1]));
+    for (int i = 0; i < 2; i++) {
+        OK(weir_saving_wait(saving[i], WEIR_LEVEL_HOME, 60000000000ull));
+        weir_saving_close(saving[i]);
+    }
+    CHECK_EQ(weir_ckpt_save(ahead, 2, NULL, 0, &opts, NULL), -EINVAL);
     CHECK(strstr(weir_error_text(), "save 7 of run 'numbers' comes after save 7"));
-    CHECK_EQ(weir_ckpt_number(ahead, 0), -EINVAL);
     weir_ckpt_close(ahead);
     weir_ckpt_close(behind);
     CHECK_EQ(weir_restore_open(&restore, store, "numbers", 1), -ENOENT);
     OK(weir_restore_open(&restore, store, "numbers", 2));
     CHECK_EQ(weir_restore_info_get(restore)->save, 7);
     weir_restore_close(restore);
+}
+
+/* A name comes with the commit, moves to a later one, and keeps it; a bad one is refused. */
+static void names(void)
+{
+    static const uint64_t shape[] = {ROWS, COLUMNS};
+    const weir_tensor tensor = {
+        .name = "w", .dtype = "I32", .ndim = 2, .shape = shape, .data = matrix};
+    weir_ckpt *ckpt = ckpt_as("named", 0, 1, 1);
+    weir_restore *restore;
+    weir_save_options opts;
+    weir_saving *saving;
+    weir_save_options_init(&opts);
+    opts.name = "best";
+    for (uint64_t step = 1; step <= 2; step++) {
+        OK(weir_ckpt_save(ckpt, step, &tensor, 1, &opts, &saving));
+        OK(weir_saving_wait(saving, WEIR_LEVEL_HOME, 60000000000ull));
+        weir_saving_close(saving);
+    }
+    save(ckpt, 3, &tensor, 1, WEIR_LEVEL_HOME);
+    OK(weir_ckpt_wait(ckpt, 0, UINT64_MAX));
+    OK(weir_restore_open_named(&restore, store, "named", "best"));
+    CHECK_EQ(weir_restore_info_get(restore)->step, 2);
+    weir_restore_close(restore);
+    CHECK_EQ(weir_restore_open(&restore, store, "named", 1), -ENOENT);
+    opts.name = "12";
+    CHECK_EQ(weir_ckpt_save(ckpt, 4, &tensor, 1, &opts, NULL), -EINVAL);
+    weir_ckpt_close(ckpt);
 }
 
 static void retention(void)
@@ -275,25 +310,25 @@ static void failures(void)
     weir_ckpt_options opts;
     weir_ckpt *ckpt = ckpt_as("wrong", 0, 1, 3), *other;
     weir_saving *saving;
-    CHECK_EQ(weir_ckpt_save(ckpt, 1, twice, 2, NULL, NULL, NULL), -EINVAL);
+    CHECK_EQ(weir_ckpt_save(ckpt, 1, twice, 2, NULL, NULL), -EINVAL);
     CHECK(strstr(weir_error_text(), "'w' is given twice"));
     t.dtype = "F31";
-    CHECK_EQ(weir_ckpt_save(ckpt, 1, &t, 1, NULL, NULL, NULL), -EINVAL);
+    CHECK_EQ(weir_ckpt_save(ckpt, 1, &t, 1, NULL, NULL), -EINVAL);
     t.dtype = "I32";
     t.shape = huge;
-    CHECK_EQ(weir_ckpt_save(ckpt, 1, &t, 1, NULL, NULL, NULL), -EINVAL);
+    CHECK_EQ(weir_ckpt_save(ckpt, 1, &t, 1, NULL, NULL), -EINVAL);
     t.shape = shape;
     t.data = NULL;
-    CHECK_EQ(weir_ckpt_save(ckpt, 1, &t, 1, NULL, NULL, NULL), -EINVAL);
+    CHECK_EQ(weir_ckpt_save(ckpt, 1, &t, 1, NULL, NULL), -EINVAL);
     t.data = matrix;
     other = ckpt_as("wrong", 0, 1, 3); /* a new life of the run */
-    OK(weir_ckpt_save(ckpt, 1, &t, 1, NULL, NULL, &saving));
+    OK(weir_ckpt_save(ckpt, 1, &t, 1, NULL, &saving));
     CHECK_EQ(weir_saving_wait(saving, WEIR_LEVEL_HOME, 60000000000ull), -ESTALE);
     weir_saving_close(saving);
-    OK(weir_ckpt_save(ckpt, 2, &t, 1, NULL, NULL, NULL)); /* nobody asks */
+    OK(weir_ckpt_save(ckpt, 2, &t, 1, NULL, NULL)); /* nobody asks */
     int code = 0;
     for (uint64_t step = 3; !code && step < 10; step++)
-        code = weir_ckpt_save(ckpt, step, &t, 1, NULL, NULL, NULL);
+        code = weir_ckpt_save(ckpt, step, &t, 1, NULL, NULL);
     CHECK_EQ(code, -ESTALE);
     CHECK(strstr(weir_error_text(), "an earlier save failed"));
     weir_ckpt_close(ckpt);
@@ -316,6 +351,7 @@ int main(void)
     RUN(other_pieces);
     RUN(empty_parts);
     RUN(numbers);
+    RUN(names);
     RUN(retention);
     RUN(damage);
     RUN(failures);

@@ -40,8 +40,9 @@ static void save_step(weir_ckpt *const ckpt[RANKS], uint64_t step)
              .data = small[step - 1]},
         };
         snprintf(state, sizeof state, "{\"step\": %d, \"rank\": %u}", (int)step, rank);
-        OK(weir_ckpt_save(ckpt[rank], step, tensors, 2, rank ? NULL : "{\"meta\": 1}", state,
-                          &saving[rank]));
+        weir_save_options opts = {
+            .struct_size = sizeof opts, .meta = rank ? NULL : "{\"meta\": 1}", .state = state};
+        OK(weir_ckpt_save(ckpt[rank], step, tensors, 2, &opts, &saving[rank]));
     }
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         OK(weir_saving_wait(saving[rank], WEIR_LEVEL_HOME, LONG_NS));

@@ -66,7 +66,7 @@ static void begin(struct world *w, uint32_t rank, uint64_t step, const weir_tens
 {
     weir_saving_close(w->saving[rank]);
     w->saving[rank] = NULL;
-    OK(weir_ckpt_save(w->ckpt[rank], step, tensors, count, NULL, NULL, &w->saving[rank]));
+    OK(weir_ckpt_save(w->ckpt[rank], step, tensors, count, NULL, &w->saving[rank]));
 }
 
 /* A save in which all is well. */
@@ -373,7 +373,7 @@ static void unheard(void)
     uint64_t step = 3;
     while (!code) { /* the failure may take a moment */
         begin_good(&w, 0, step);
-        code = weir_ckpt_save(w.ckpt[1], step++, &t, 1, NULL, NULL, NULL);
+        code = weir_ckpt_save(w.ckpt[1], step++, &t, 1, NULL, NULL);
     }
     CHECK_EQ(code, -EEXIST);
     CHECK(strstr(weir_error_text(), "an earlier save failed") &&
@@ -390,10 +390,10 @@ static void one_rank_against_itself(void)
     struct piece p, q, r;
     world_open(&w, "self", 2, 1);
     weir_tensor t[] = {rows_of(&p, 0, 2), rows_of(&q, 2, 4), rows_of(&r, 0, 2)};
-    CHECK_EQ(weir_ckpt_save(w.ckpt[0], 1, t, 3, NULL, NULL, NULL), -EINVAL);
+    CHECK_EQ(weir_ckpt_save(w.ckpt[0], 1, t, 3, NULL, NULL), -EINVAL);
     CHECK(strstr(weir_error_text(), "'w[0:2,0:6]' is given twice"));
     t[1].ndim = 1;
-    CHECK_EQ(weir_ckpt_save(w.ckpt[0], 2, t, 2, NULL, NULL, NULL), -EINVAL);
+    CHECK_EQ(weir_ckpt_save(w.ckpt[0], 2, t, 2, NULL, NULL), -EINVAL);
     CHECK(strstr(weir_error_text(), "'w' is given with two dtypes or shapes"));
     world_close(&w);
 }

@@ -45,7 +45,7 @@ static int commit(const char *name, uint64_t attempt, uint64_t number, uint8_t r
     struct weir_save save = save_of(name, attempt, number);
     uint8_t digest[WEIR_SHA256_BYTES];
     memset(digest, root, sizeof digest);
-    return weir_ledger_commit(ledger, &save, digest);
+    return weir_ledger_commit(ledger, &save, digest, NULL);
 }
 
 /* The state as text: "a-1.1 b-1.2!" with '!' for what is retired. */

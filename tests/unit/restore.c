@@ -77,7 +77,7 @@ static void save_along(const char *run, uint32_t dim)
                                     .offset = offset,
                                     .data = piece};
         ckpts[rank] = ckpt_of(run, rank, RANKS);
-        OK(weir_ckpt_save(ckpts[rank], 1, &tensor, 1, NULL, NULL, &savings[rank]));
+        OK(weir_ckpt_save(ckpts[rank], 1, &tensor, 1, NULL, &savings[rank]));
         OK(weir_saving_wait(savings[rank], WEIR_LEVEL_NODE, 60000000000ull));
     }
     for (uint32_t rank = 0; rank < RANKS; rank++)
@@ -144,7 +144,7 @@ static void half_bytes(void)
     weir_saving *saving;
     weir_restore *restore;
     char got[6];
-    OK(weir_ckpt_save(ckpt, 1, &tensor, 1, NULL, NULL, &saving));
+    OK(weir_ckpt_save(ckpt, 1, &tensor, 1, NULL, &saving));
     saved(ckpt, saving);
     OK(weir_restore_open(&restore, store, "half", 1));
     OK(weir_restore_read(restore, &(weir_slice){0, offset, rows, got}, 1, NULL, NULL));
@@ -174,7 +174,7 @@ static void save_large(void)
     }
     weir_ckpt *ckpt = ckpt_of("large", 0, 1);
     weir_saving *saving;
-    OK(weir_ckpt_save(ckpt, 1, tensors, TENSORS, NULL, NULL, &saving));
+    OK(weir_ckpt_save(ckpt, 1, tensors, TENSORS, NULL, &saving));
     saved(ckpt, saving);
     for (int i = 0; i < TENSORS; i++)
         data_free((uint8_t *)tensors[i].data, 0);

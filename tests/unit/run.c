@@ -27,7 +27,7 @@ static void save(weir_ckpt *ckpt, uint64_t step)
         .name = "w", .dtype = "I32", .ndim = 1, .shape = shape, .data = data};
     weir_saving *saving;
     data[0] = (uint32_t)step;
-    OK(weir_ckpt_save(ckpt, step, &tensor, 1, NULL, NULL, &saving));
+    OK(weir_ckpt_save(ckpt, step, &tensor, 1, NULL, &saving));
     OK(weir_saving_wait(saving, WEIR_LEVEL_HOME, 60000000000ull));
     weir_saving_close(saving);
 }
