@@ -23,8 +23,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/cover.h"
 #include "ckpt/run.h"
-#include "ckpt/stage.h"
-#include "util/copy.h"
+#include "ckpt/snapshot.h"
 #include "util/err.h"
 #include "util/sys.h"
 #include "util/thread.h"
@@ -32,17 +31,9 @@
 enum {
     QUEUE_DEFAULT = 2,
     QUEUE_MAX = 64,
-    REFS_MAX = 4,    /* file, manifest, state, meta */
-    BATCH_MAX = 8,   /* buffers */
-    BATCH_SHARE = 4, /* of the stage: the others come back, so the caller is never stuck */
+    REFS_MAX = 4, /* file, manifest, state, meta */
 };
 #define STAGING_BYTES_DEFAULT ((uint64_t)4 << 30)
-
-/* A buffer on its way to the writer. */
-struct filled {
-    void *data;
-    size_t size;
-};
 
 struct weir_saving {
     weir_ckpt *ckpt;
@@ -54,11 +45,7 @@ struct weir_saving {
     int code;
     char text[WEIR_TEXT_MAX];
 
-    /* The snapshot: buffers in the order of the file, of which `taken` are with the writer. */
-    struct filled *filled;
-    size_t count, room, taken;
-    bool complete; /* no more will come */
-
+    struct weir_snapshot snapshot;
     weir_tensor *tensors; /* a copy; what it points to is in the same block */
     size_t tensor_count;
     struct weir_layout layout;
@@ -68,7 +55,6 @@ struct weir_saving {
 struct weir_ckpt {
     weir_store *store;
     struct weir_stage *stage;
-    size_t batch;               /* buffers that are worth waking the writer */
     struct weir_ledger *ledger; /* the writer's */
     weir_ckpt_options opts;
     uint64_t attempt, saves;
@@ -103,7 +89,7 @@ void weir_ckpt_options_init(weir_ckpt_options *opts)
 static void saving_free(struct weir_saving *s)
 {
     weir_layout_free(&s->layout);
-    free(s->filled);
+    weir_snapshot_close(&s->snapshot);
     free(s->tensors);
     free(s->meta);
     free(s->name);
@@ -160,7 +146,8 @@ static int copy_tensors(struct weir_saving *s, const weir_tensor *tensors, size_
 }
 
 static int saving_new(struct weir_saving **out, weir_ckpt *ckpt, const weir_tensor *tensors,
-                      size_t count, const weir_save_options *opts)
+                      size_t count, const weir_save_options *opts,
+                      const struct weir_ckpt_reader *reader)
 {
     struct weir_saving *s = weir_alloc(sizeof *s);
     if (!s)
@@ -175,10 +162,8 @@ static int saving_new(struct weir_saving **out, weir_ckpt *ckpt, const weir_tens
     if (!code &&
         ((opts->meta && !s->meta) || (opts->state && !s->state) || (opts->name && !s->name)))
         code = weir_fail_memory();
-    s->room = (size_t)(s->layout.bytes / WEIR_BUFFER_BYTES) + 1;
-    s->filled = code ? NULL : weir_alloc(s->room * sizeof *s->filled);
-    if (!code && !s->filled)
-        code = weir_fail_memory();
+    if (!code)
+        code = weir_snapshot_open(&s->snapshot, ckpt->stage, &s->layout, reader);
     if (code)
         saving_free(s);
     else
@@ -188,74 +173,18 @@ static int saving_new(struct weir_saving **out, weir_ckpt *ckpt, const weir_tens
 
 /* ---- the snapshot ---- */
 
-/* Where the copy stands: buffers are filled one after the other. */
-struct filler {
-    struct weir_saving *s;
-    const struct weir_ckpt_reader *reader; /* NULL: the tensors are in memory */
-    char *buffer;
-    size_t fill;
-    uint64_t stall_ns;
-};
-
-static void filler_send(struct filler *f)
-{
-    weir_ckpt *ckpt = f->s->ckpt;
-    pthread_mutex_lock(&ckpt->lock);
-    assert(f->s->count < f->s->room);
-    f->s->filled[f->s->count++] = (struct filled){f->buffer, f->fill};
-    /* The writer is not woken for every one: that would cost the caller a system call each. */
-    if (f->s->count - f->s->taken >= ckpt->batch)
-        pthread_cond_broadcast(&ckpt->changed);
-    pthread_mutex_unlock(&ckpt->lock);
-    f->buffer = NULL;
-    f->fill = 0;
-}
-
-/* `size` bytes of the tensor (NULL: of the header) that begin at data. */
-static int filler_add(struct filler *f, const weir_tensor *tensor, const void *data, size_t size)
-{
-    int code = 0;
-    for (size_t done = 0, n; !code && done < size; done += n) {
-        if (!f->buffer) {
-            uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
-            f->buffer = weir_stage_get(f->s->ckpt->stage);
-            f->stall_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
-        }
-        n = WEIR_BUFFER_BYTES - f->fill;
-        n = n < size - done ? n : size - done;
-        if (f->reader && tensor)
-            code = f->reader->read(f->reader->arg, tensor, done, f->buffer + f->fill, n);
-        else
-            weir_copy_around(f->buffer + f->fill, (const char *)data + done, n);
-        f->fill += n;
-        if (f->fill == WEIR_BUFFER_BYTES)
-            filler_send(f);
-    }
-    return code;
-}
-
 /* After a failure the writer gets no more, and gives up what it has. */
-static int snapshot(struct weir_saving *s, const struct weir_ckpt_reader *reader)
+static int snapshot(struct weir_saving *s)
 {
     weir_ckpt *ckpt = s->ckpt;
-    struct filler f = {.s = s, .reader = reader};
-    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
-    int code = 0;
-    if (s->layout.count) /* else there is no file */
-        code = filler_add(&f, NULL, s->layout.header, s->layout.header_size);
-    for (size_t i = 0; !code && i < s->layout.count; i++)
-        code = filler_add(&f, s->layout.tensors[i], s->layout.tensors[i]->data,
-                          (size_t)(s->layout.places[i].end - s->layout.places[i].begin));
-    if (f.fill)
-        filler_send(&f);
+    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO), stall_ns = 0;
+    int code = weir_snapshot_take(&s->snapshot, &stall_ns);
     uint64_t took_ns = weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
     pthread_mutex_lock(&ckpt->lock);
-    s->complete = true;
     s->cancelled |= code != 0;
     ckpt->stats.bytes += s->layout.bytes;
-    ckpt->stats.stall_stage_ns += f.stall_ns;
-    ckpt->stats.copy_ns += took_ns - f.stall_ns;
-    pthread_cond_broadcast(&ckpt->changed);
+    ckpt->stats.stall_stage_ns += stall_ns;
+    ckpt->stats.copy_ns += took_ns - stall_ns;
     pthread_mutex_unlock(&ckpt->lock);
     return code;
 }
@@ -333,6 +262,7 @@ static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
         *at = s;
         ckpt->queued++;
         ckpt->stats.saves++;
+        pthread_cond_broadcast(&ckpt->changed);
     }
     pthread_mutex_unlock(&ckpt->lock);
     return code;
@@ -383,7 +313,7 @@ int weir_ckpt_save_read(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tenso
     if (!code && step == WEIR_STEP_NEWEST)
         code = weir_fail(EINVAL, "step %" PRIu64 " is no step", step);
     if (!code)
-        code = saving_new(&s, ckpt, tensors, count, &opts);
+        code = saving_new(&s, ckpt, tensors, count, &opts, reader);
     if (code)
         return code;
     snprintf(s->save.name, sizeof s->save.name, "%" PRIu64, step);
@@ -395,7 +325,7 @@ int weir_ckpt_save_read(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tenso
         saving_free(s);
         return code;
     }
-    code = snapshot(s, reader);
+    code = snapshot(s);
     if (out && !code)
         *out = s;
     else
@@ -410,18 +340,6 @@ int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors, s
 }
 
 /* ---- writing ---- */
-
-/* The next buffer, waited for; NULL at the end. */
-static struct filled *next_filled(struct weir_saving *s)
-{
-    weir_ckpt *ckpt = s->ckpt;
-    pthread_mutex_lock(&ckpt->lock);
-    while (s->taken == s->count && !s->complete)
-        pthread_cond_wait(&ckpt->changed, &ckpt->lock);
-    struct filled *filled = s->taken < s->count ? &s->filled[s->taken++] : NULL;
-    pthread_mutex_unlock(&ckpt->lock);
-    return filled;
-}
 
 static bool is_cancelled(struct weir_saving *s)
 {
@@ -450,7 +368,9 @@ static int write_file(struct weir_saving *s, const char *prefix, struct weir_ref
     uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO), bytes = 0;
     weir_put_options opts;
     weir_put *put = NULL;
-    struct filled *filled;
+    void *buffer;
+    size_t size;
+    weir_snapshot_help(&s->snapshot);
     weir_put_options_init(&opts);
     opts.flags = WEIR_PUT_OF_SAVE(prefix);
     opts.size_bytes = s->layout.bytes;
@@ -459,14 +379,14 @@ static int write_file(struct weir_saving *s, const char *prefix, struct weir_ref
     int code = weir_put_open(&put, ckpt->store, key, &opts);
     if (!code)
         weir_put_lender(put, weir_stage_put, ckpt->stage);
-    while ((filled = next_filled(s))) {
+    while ((buffer = weir_snapshot_next(&s->snapshot, &size))) {
         if (!code && is_cancelled(s))
             code = weir_fail(ECANCELED, "saving '%s' was cancelled", prefix);
-        bytes += filled->size;
+        bytes += size;
         if (code)
-            weir_stage_put(ckpt->stage, filled->data); /* the caller may be waiting for room */
+            weir_stage_put(ckpt->stage, buffer); /* the caller may be waiting for room */
         else
-            code = weir_put_lend(put, filled->data, filled->size);
+            code = weir_put_lend(put, buffer, size);
         if (!code)
             keep_rate(ckpt, bytes, start_ns);
     }
@@ -590,6 +510,7 @@ static void *writer(void *arg)
         finish(s, code, committed);
         if (committed)
             tidy(s);
+        weir_stage_warm(ckpt->stage, s->layout.bytes);
         dequeue(ckpt, s);
     }
 }
@@ -744,8 +665,6 @@ int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
     if (!code)
         code = weir_stage_open(&ckpt->stage, ckpt->opts.staging_bytes_max);
     if (!code) {
-        uint64_t share = ckpt->opts.staging_bytes_max / WEIR_BUFFER_BYTES / BATCH_SHARE;
-        ckpt->batch = share < 1 ? 1 : share < BATCH_MAX ? (size_t)share : BATCH_MAX;
         strcpy(ckpt->run, run);
         code = join(ckpt);
     }

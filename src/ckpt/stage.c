@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "store/store.h"
@@ -60,20 +61,56 @@ void weir_stage_close(struct weir_stage *stage)
     free(stage);
 }
 
+size_t weir_stage_count(const struct weir_stage *stage)
+{
+    return stage->bytes / WEIR_BUFFER_BYTES;
+}
+
+/* With the lock held. */
+static void *take(struct weir_stage *stage)
+{
+    if (stage->free_count)
+        return stage->free[--stage->free_count];
+    if (stage->used == stage->bytes)
+        return NULL;
+    void *buffer = stage->area + stage->used;
+    stage->used += WEIR_BUFFER_BYTES;
+    return buffer;
+}
+
 void *weir_stage_get(struct weir_stage *stage)
 {
     void *buffer;
     pthread_mutex_lock(&stage->lock);
-    while (!stage->free_count && stage->used == stage->bytes)
+    while (!(buffer = take(stage)))
         pthread_cond_wait(&stage->more, &stage->lock);
-    if (stage->free_count) {
-        buffer = stage->free[--stage->free_count];
-    } else {
-        buffer = stage->area + stage->used;
-        stage->used += WEIR_BUFFER_BYTES;
-    }
     pthread_mutex_unlock(&stage->lock);
     return buffer;
+}
+
+void *weir_stage_try(struct weir_stage *stage)
+{
+    pthread_mutex_lock(&stage->lock);
+    void *buffer = take(stage);
+    pthread_mutex_unlock(&stage->lock);
+    return buffer;
+}
+
+void weir_stage_warm(struct weir_stage *stage, uint64_t bytes)
+{
+    for (;;) {
+        char *buffer = NULL;
+        pthread_mutex_lock(&stage->lock);
+        if (stage->used < stage->bytes && stage->used < bytes) {
+            buffer = stage->area + stage->used;
+            stage->used += WEIR_BUFFER_BYTES;
+        }
+        pthread_mutex_unlock(&stage->lock);
+        if (!buffer)
+            return;
+        memset(buffer, 0, WEIR_BUFFER_BYTES);
+        weir_stage_put(stage, buffer);
+    }
 }
 
 void weir_stage_put(void *arg, void *buffer)
