@@ -380,7 +380,7 @@ def test_threads_may_save(store):
         raised = together(*(lambda step=step: ck.save(step, {"w": np.full(1000, step)}, wait=True)
                             for step in steps))
         assert raised == []
-        assert ck.steps() == list(steps) and ck.stats()["saves"] == len(steps)
+        assert sorted(ck.steps()) == list(steps) and ck.stats()["saves"] == len(steps)
         assert all((ck.load(step).state["w"] == step).all() for step in steps)
 
 
@@ -606,6 +606,11 @@ def test_ctrl_c_while_closing_leaves_it_open(tmp_path):
         except KeyboardInterrupt:
             print(saving.done(), ck.stats()["saves"], flush=True)
             saving.cancel()
+            try:
+                saving.wait()
+            except OSError:
+                pass
+            ck.save(2, {}, wait=True)
         ck.close()
         print("closed", flush=True)
     """, str(tmp_path / "s"))
