@@ -9,7 +9,8 @@ weir.torch has the storage of torch.distributed.checkpoint.
 """
 from __future__ import annotations
 
-from typing import Any, Optional
+import os
+from typing import Any, Optional, Union
 
 from ._weir import DamagedError, StaleError, Store as _Store, version as __version__
 from .checkpoint import Checkpointer, NonfiniteError, Resume, Saving
@@ -30,6 +31,7 @@ class Store(_Store):
         self.close()
 
 
-def open(url: str, create: bool = True, io: Optional[str] = None) -> Store:
+def open(url: Union[str, "os.PathLike[str]"], create: bool = True,
+         io: Optional[str] = None) -> Store:
     """Opens a store: a directory's path, file:PATH or mem:. create=False: only if it is there."""
-    return Store(url, create, io)
+    return Store(os.fspath(url), create, io)

@@ -20,18 +20,20 @@ from typing import Any, Callable, Iterator, Optional
 from . import tensors
 
 FORMAT = "state/1"
+NAME_BYTES_MAX = 4096  # of a tensor, as the engine has it
 Path = tuple[Any, ...]
 
 
 class UnstorableError(TypeError):
-    """Some values have no form without pickle. `values` are (path, type) pairs."""
+    """Some values have no form without pickle. `values` are (path, type) pairs; where the type
+    alone does not say why, the reason comes after it."""
 
     def __init__(self, values: list[tuple[str, str]]) -> None:
         self.values = values
         listed = "; ".join(f"{path} is a {kind}" for path, kind in values[:20])
         more = f"; and {len(values) - 20} more" if len(values) > 20 else ""
         super().__init__(f"cannot be stored without pickle: {listed}{more}. Leave them out, store "
-                         "something simpler, or say unsafe=True")
+                         "something simpler, or say unsafe=True where pickle can help")
 
     def __reduce__(self) -> Any:
         return UnstorableError, (self.values,)
@@ -52,10 +54,43 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _identity(value: Any) -> Any:
-    """The same for two views of the same bytes (tied weights): they are stored once."""
+    """The same for two views of the same bytes (tied weights): they are stored once. Views that
+    conjugate or negate have other values in the same bytes; some tensors have no address."""
     if tensors.is_torch(value) and not tensors.is_dtensor(value) and value.numel():
-        return (value.data_ptr(), value.dtype, value.shape, value.stride(), value.device)
+        address = value.data_ptr()
+        if address:
+            return (address, value.dtype, value.shape, value.stride(), value.device,
+                    value.is_conj(), value.is_neg())
     return id(value)
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+def no_json(value: Any) -> Optional[str]:
+    """Why it cannot be written as JSON; None if it can."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"{_type_name(value)} that is no JSON ({error})"
+    return None
+
+
+def _no_name(name: str) -> Optional[str]:
+    """Why a tensor cannot be called so; None if it can."""
+    if name == "__metadata__":
+        return "whose name means something else in safetensors files"
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        return "whose name is no Unicode text"
+    if "\0" in name:
+        return "whose name has a NUL in it"
+    if size > NAME_BYTES_MAX:
+        return f"whose name has {size} bytes; the limit is {NAME_BYTES_MAX}"
+    return None
 
 
 class Encoder:
@@ -71,10 +106,13 @@ class Encoder:
         self._above: set[int] = set()  # the containers we are in
 
     def _tensor(self, value: Any, path: Path) -> Any:
-        try:
-            tensors.dtype_of(value)
-        except TypeError:
-            return self._opaque(value, path)
+        why = tensors.has_no_data(value)
+        if why is not None:
+            self.refuse(path_text(path), f"{_type_name(value)} {why}")
+            return None
+        why = tensors.has_no_form(value)
+        if why is not None:
+            return self._opaque(value, path, why)
         key = _identity(value)
         if key not in self._names:
             base = name = self.local(path_text(path) if path else "tensor")
@@ -82,6 +120,11 @@ class Encoder:
             while name in self.tensors:
                 n += 1
                 name = f"{base}~{n}"
+            why = _no_name(name)
+            if why is not None:
+                self.refuse(name[:200].encode(errors="replace").decode(),
+                            f"{_type_name(value)} {why}")
+                return None
             self._names[key] = name
             self.tensors[name] = value
         tag = {"$": "tensor", "name": self._names[key]}
@@ -89,16 +132,19 @@ class Encoder:
             tag["as"] = "numpy"
         return tag
 
-    def _opaque(self, value: Any, path: Path) -> Any:
+    def refuse(self, path: str, why: str) -> None:
+        """For check(): `path` is a `why`."""
+        self.unstorable.append((path, why))
+
+    def _opaque(self, value: Any, path: Path, why: str = "") -> Any:
         if self.unsafe:
             try:
                 data = pickle.dumps(value)
             except Exception as error:
-                self.unstorable.append((path_text(path), f"{type(value).__name__} ({error})"))
+                self.refuse(path_text(path), f"{_type_name(value)} ({error})")
                 return None
             return {"$": "pickle", "base64": base64.b64encode(data).decode()}
-        kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        self.unstorable.append((path_text(path), kind.removeprefix("builtins.")))
+        self.refuse(path_text(path), f"{_type_name(value)} {why}".rstrip())
         return None
 
     def _items(self, value: Any, path: Path) -> list[Any]:
@@ -205,8 +251,13 @@ def _no_tensor(tag: dict[str, Any]) -> Any:
 
 def select(root: Any, like: Any, path: Path = ()) -> Any:
     """The part of a JSON value that has a place in `like`: a dict there says which keys are
-    wanted; anything else takes all. KeyError names what is missing."""
-    if not isinstance(like, dict) or not isinstance(root, dict):
+    wanted; anything else takes all. KeyError names what is missing, ValueError what is of another
+    kind or length where objects in `like` wait for their state."""
+    if not isinstance(like, dict):
+        return _select_items(root, like, path) if _has_stateful_items(like) else root
+    if not isinstance(root, dict) or root.get("$") not in (None, "dict", "ordered"):
+        if has_stateful(like):
+            raise _does_not_fit(root, like, path)
         return root
     if root.get("$") in ("dict", "ordered"):
         have = {decode(key, _no_tensor): (key, item) for key, item in root["items"]}
@@ -214,10 +265,33 @@ def select(root: Any, like: Any, path: Path = ()) -> Any:
         pairs = [[have[key][0], select(have[key][1], item, path + (key,))]
                  for key, item in like.items()]
         return {"$": root["$"], "items": pairs}
-    if "$" in root:
-        return root
     _check_keys(like, root, path)
     return {key: select(root[key], item, path + (key,)) for key, item in like.items()}
+
+
+def _has_stateful_items(like: Any) -> bool:
+    return isinstance(like, (list, tuple)) and has_stateful(like)
+
+
+def _select_items(root: Any, like: Any, path: Path) -> Any:
+    """Of a list or a tuple with stateful objects below."""
+    is_tuple = isinstance(root, dict) and root.get("$") == "tuple"
+    items = root["items"] if is_tuple else root
+    if is_tuple != isinstance(like, tuple) or not isinstance(items, list) or (
+            len(items) != len(like)):
+        raise _does_not_fit(root, like, path)
+    found = [select(item, like[i], path + (i,)) for i, item in enumerate(items)]
+    return {**root, "items": found} if is_tuple else found
+
+
+def _does_not_fit(root: Any, like: Any, path: Path) -> ValueError:
+    kind, items = "list", root
+    if isinstance(root, dict):
+        kind, items = root.get("$", "dict"), root.get("items", root)
+    elif not isinstance(root, list):
+        kind, items = "plain value", [root]
+    return ValueError(f"{path_text(path)} is a {type(like).__name__} of {len(like)} with objects "
+                      f"to restore, and a {kind} of {len(items)} in the checkpoint")
 
 
 def _check_keys(like: Any, have: Any, path: Path) -> None:
@@ -225,6 +299,22 @@ def _check_keys(like: Any, have: Any, path: Path) -> None:
     if missing:
         raise KeyError(f"the checkpoint has no {', '.join(missing[:10])}"
                        + (f" and {len(missing) - 10} more" if len(missing) > 10 else ""))
+
+
+def stateful_in(like: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The stateful objects, with where they are."""
+    if is_stateful(like):
+        yield path, like
+    elif isinstance(like, dict):
+        for key, item in like.items():
+            yield from stateful_in(item, path + (key,))
+    elif isinstance(like, (list, tuple)):
+        for i, item in enumerate(like):
+            yield from stateful_in(item, path + (i,))
+
+
+def has_stateful(like: Any) -> bool:
+    return any(True for _ in stateful_in(like))
 
 
 def open_up(like: Any) -> Any:
@@ -239,15 +329,16 @@ def open_up(like: Any) -> Any:
 
 
 def put_back(like: Any, loaded: Any) -> Any:
-    """Gives the stateful objects of `like` what was loaded for them; the rest is as loaded."""
+    """Gives the stateful objects of `like` what was loaded for them; the rest is as loaded. What
+    was loaded is what select() let through: it fits."""
     if is_stateful(like):
         like.load_state_dict(loaded)
         return like
     if isinstance(like, dict) and isinstance(loaded, dict):
         for key, item in like.items():
             loaded[key] = put_back(item, loaded[key])
-    elif isinstance(like, list) and isinstance(loaded, list) and len(like) == len(loaded):
-        return [put_back(a, b) for a, b in zip(like, loaded)]
+    elif _has_stateful_items(like):
+        return type(loaded)(put_back(a, b) for a, b in zip(like, loaded))
     return loaded
 
 

@@ -71,22 +71,57 @@ class Piece:
 _dtypes: dict[Any, str] = {}  # those seen: a state has ten thousand tensors, but few types
 
 
+def _dtype_word(value: Any) -> str:
+    return str(value.dtype).removeprefix("torch.") if is_torch(value) else str(value.dtype.name)
+
+
 def dtype_of(value: Any) -> str:
     """Its name, or a TypeError."""
     name = _dtypes.get(value.dtype)
     if name is None:
-        word = str(value.dtype).removeprefix("torch.") if is_torch(value) else value.dtype.name
-        name = TORCH_NAMES.get(word)
+        name = TORCH_NAMES.get(_dtype_word(value))
         if name is None:
             raise TypeError(f"tensors of type {value.dtype} cannot be stored in safetensors files")
         _dtypes[value.dtype] = name
     return name
 
 
+def has_no_data(value: Any) -> Optional[str]:
+    """Why there is nothing in a tensor that could be stored in any way; None if there is."""
+    if not is_torch(value):
+        return None
+    if value.device.type == "meta":
+        return "on the meta device, without data"
+    if is_dtensor(value) and any(p.is_partial() for p in value.placements):
+        return "with partial values, which has no contents yet: redistribute it first"
+    return None
+
+
+def has_no_form(value: Any) -> Optional[str]:
+    """Why a tensor has no form in a safetensors file, as in "a torch.Tensor …"; None if it has."""
+    why = has_no_data(value)
+    if why is not None:
+        return why
+    if is_torch(value):
+        if value.is_nested:
+            return "that is nested"
+        if value.is_quantized:
+            return "that is quantized"
+        if value.layout is not _torch().strided:
+            return "that is sparse"
+    elif isinstance(value, _numpy().ma.MaskedArray):
+        return "whose mask would be lost"
+    if value.dtype not in _dtypes and _dtype_word(value) not in TORCH_NAMES:
+        return f"of {_dtype_word(value)}, which safetensors has no type for"
+    return None
+
+
 def _plain_torch(name: str, value: Any) -> Piece:
     device = value.device.type
-    if value.is_sparse or value.is_quantized or device == "meta":
-        raise TypeError(f"tensor '{name}' is sparse, quantized or without data")
+    if value.is_nested or value.is_quantized or value.layout is not _torch().strided:
+        raise TypeError(f"tensor '{name}' is sparse, nested or quantized")
+    if device == "meta":
+        raise TypeError(f"tensor '{name}' is on the meta device, without data")
     dtype = dtype_of(value)
     memory = value
     if device != "cpu" or not value.is_contiguous() or value.is_conj() or value.is_neg():
@@ -161,7 +196,8 @@ class Target:
 
 def _target_torch(local: Any, value: Any) -> Target:
     local = local.detach()
-    if local.device.type == "cpu" and local.is_contiguous() and not local.is_conj():
+    if (local.device.type == "cpu" and local.is_contiguous() and not local.is_conj()
+            and not local.is_neg()):
         return Target(local.data_ptr(), local, value)
     memory = _torch().empty(local.shape, dtype=local.dtype)
     return Target(memory.data_ptr(), memory, value, into=local)
@@ -169,6 +205,12 @@ def _target_torch(local: Any, value: Any) -> Target:
 
 def target_of(value: Any, name: str, dtype: str, shape: Sizes) -> Optional[Target]:
     """For reading a stored tensor into a caller's; None if this rank has nothing of it."""
+    if is_torch(value) and value.device.type == "meta":
+        raise ValueError(f"tensor '{name}' is on the meta device, where nothing can be read to: "
+                         "to_empty(device=…) gives a module memory")
+    why = has_no_form(value)
+    if why is not None:
+        raise ValueError(f"tensor '{name}' cannot be read into a tensor {why}")
     if dtype_of(value) != dtype or tuple(value.shape) != shape:
         raise ValueError(f"tensor '{name}' is {dtype} {list(shape)} in the checkpoint and "
                          f"{dtype_of(value)} {list(value.shape)} here")
@@ -184,6 +226,16 @@ def target_of(value: Any, name: str, dtype: str, shape: Sizes) -> Optional[Targe
         return Target(value.ctypes.data, value, value)
     memory = _numpy().empty(value.shape, value.dtype.newbyteorder("="))
     return Target(memory.ctypes.data, memory, value, into=value)
+
+
+def new_sharded(dtype: str, like: Any, name: str) -> Optional[Target]:
+    """Memory for what belongs to a DTensor and has its shape, sharded as it is."""
+    torch = _torch()
+    kind = getattr(torch, NAMES_TORCH.get(dtype, ""), None)
+    if kind is None:
+        raise TypeError(f"there is no tensor type for {dtype} here")
+    value = torch.empty_like(like, dtype=kind, requires_grad=False)
+    return target_of(value, name, dtype, tuple(like.shape))
 
 
 def new_tensor(dtype: str, shape: Sizes, library: str) -> Target:
@@ -203,7 +255,7 @@ def new_tensor(dtype: str, shape: Sizes, library: str) -> Target:
             import ml_dtypes  # type: ignore[import-not-found]
             kind = numpy.dtype(getattr(ml_dtypes, word))
         except ImportError:
-            raise TypeError(f"numpy has no {word}: install ml_dtypes, or load into torch tensors "
-                            "(library='torch')") from None
+            raise TypeError(f"numpy has no {word}: install ml_dtypes, or give torch tensors to "
+                            "read into, with like=") from None
     memory = numpy.empty(shape, kind)
     return Target(memory.ctypes.data, memory, memory)

@@ -9,6 +9,7 @@ dcp.save() succeeds, and never otherwise.
 """
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -30,8 +31,8 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from . import _weir, state as states, tensors
-from .checkpoint import LEVELS, META_FORMAT
-from .loading import Choice
+from .checkpoint import LEVELS
+from .loading import META_FORMAT, Choice
 from .ticket import Saves, Ticket, saves_of
 
 __all__ = ["StorageReader", "StorageWriter"]
@@ -342,8 +343,8 @@ class StorageReader(dcp.StorageReader):
         if restore is None or (isinstance(choice, Choice) and choice != self._choice):
             restore = self._open(choice.step if isinstance(choice, Choice) else self.step)
             if isinstance(choice, Choice) and choice != self._choice:
-                raise _weir.StaleError(f"step {choice.step} of run '{self.run}' was saved again "
-                                       "meanwhile: load it again")
+                raise _weir.StaleError(errno.ESTALE, f"step {choice.step} of run '{self.run}' was "
+                                       "saved again meanwhile: load it again")
         return restore
 
     # ---- its metadata ----

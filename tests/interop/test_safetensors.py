@@ -68,4 +68,5 @@ def test_what_we_load_is_what_we_saved(tmp_path, state):
         ck.save(1, state, wait=True)
         loaded = ck.load(1).state
         for name, tensor in state.items():
+            assert loaded[name].dtype == tensor.dtype and loaded[name].shape == tensor.shape
             assert bits(loaded[name]).equal(bits(tensor)) if tensor.numel() else True

@@ -1,4 +1,5 @@
 """Checkpointer with numpy alone: saving, loading, falling back, retention, errors."""
+import errno
 import glob
 import math
 import os
@@ -184,7 +185,7 @@ def test_nan_and_infinity_are_named(store):
     with weir.Checkpointer(store, "r", scan="warn") as ck:
         with pytest.warns(RuntimeWarning, match=r"a \(1\), b.c \(1\)"):
             ck.save(1, bad, wait=True)
-        assert ck.load().meta["meta"]["nonfinite"] == ["a", "b.c"]
+        assert ck.load().meta["meta"]["nonfinite"] == ck.nonfinite() == ["a", "b.c"]
     with weir.Checkpointer(store, "r", scan="raise") as ck:
         with pytest.raises(weir.NonfiniteError) as error:
             ck.save(2, bad)
@@ -192,14 +193,19 @@ def test_nan_and_infinity_are_named(store):
         assert ck.steps() == [1]
 
 
-def test_check_resume(store):
+def test_check_resume(store, caplog):
     with weir.Checkpointer(store, "r") as ck:
         assert ck.check_resume(1.0)
         ck.save(1, {}, loss=2.0, wait=True)
         ck.load()
         assert ck.check_resume(2.1) and ck.check_resume(1.0)
-        assert not ck.check_resume(3.0) and not ck.check_resume(math.nan)
-        assert "2" in ck.check_resume(3.0).text
+        assert not ck.check_resume(3.0)
+        assert "2" in ck.check_resume(3.0).text and "was everything restored" in caplog.text
+        caplog.clear()
+        assert not ck.check_resume(math.nan) and "the loss is nan" in caplog.text
+        ck.save(3, {}, loss=0.0, wait=True)
+        assert ck.load(3).loss == 0
+        assert ck.check_resume(0.05) and not ck.check_resume(0.2)
         ck.save(2, {}, loss=math.nan, wait=True)
         assert math.isnan(ck.load().loss)
 
@@ -252,8 +258,10 @@ def test_ranks_share_what_they_have_in_common(store, tmp_path):
         saving.wait(timeout=60)
     for ck, state in zip(ranks, states):
         assert same(ck.load(1).state, state)
+    assert same(ranks[1].load(1, only=["own"]).state["own"], states[1]["own"])
     with weir.Checkpointer(store, "r") as alone:
-        assert same(alone.load(1).state, states[0])
+        with pytest.warns(UserWarning, match="by 3 ranks and is loaded by 1: .*rank 0's of own@0"):
+            assert same(alone.load(1).state, states[0])
         rows = weir._weir.Restore(store, "r", 1).tensors()
     assert [row[0] for row in rows] == ["own@0", "own@1", "own@2", "v", "w"]
     for ck in ranks:
@@ -325,20 +333,55 @@ def test_what_a_save_waited_for_is_counted(store):
             ck.save(step, {"w": np.zeros(2 << 20, "u1")})
         stats = ck.stats()
         assert stats["saves"] == 3 and stats["bytes"] > 6 << 20
-        assert stats["stall_queue_s"] > 0.05
+        assert stats["stall_queue_s"] > 0
+    assert ck.stats()["saves"] == 3
+
+
+def test_stats_of_one_that_saved_nothing_fence_nobody_off(store):
+    with weir.Checkpointer(store, "r") as trainer, weir.Checkpointer(store, "r") as watcher:
+        trainer.save(1, {"w": np.zeros(3)}, wait=True)
+        assert set(watcher.stats().values()) == {0} and watcher.stats().keys() == (
+            trainer.stats().keys())
+        trainer.save(2, {"w": np.zeros(3)}, wait=True)
+
+
+def together(*calls):
+    """Runs them in threads of their own; what they raised."""
+    raised = []
+
+    def run(call):
+        try:
+            call()
+        except Exception as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
 
 
 def test_threads_may_wait_and_close(store):
+    """A wait ends with the save, or says that the checkpointer was closed meanwhile."""
     for _ in range(5):
         ck = weir.Checkpointer(store, "r")
         saving = ck.save(1, some_state())
-        threads = [threading.Thread(target=saving.wait) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        ck.close()
-        for thread in threads:
-            thread.join()
+        raised = together(saving.wait, saving.wait, saving.wait, ck.close)
+        assert [e for e in raised if not isinstance(e, ValueError) or "closed" not in str(e)] == []
         assert saving.done()
+
+
+def test_threads_may_save(store):
+    """One after another; none is lost, and each has a number of its own."""
+    with weir.Checkpointer(store, "r", keep_last=0) as ck:
+        steps = range(1, 13)
+        raised = together(*(lambda step=step: ck.save(step, {"w": np.full(1000, step)}, wait=True)
+                            for step in steps))
+        assert raised == []
+        assert sorted(ck.steps()) == list(steps) and ck.stats()["saves"] == len(steps)
+        assert all((ck.load(step).state["w"] == step).all() for step in steps)
 
 
 def run_python(code, *args, **kwargs):
@@ -363,8 +406,8 @@ def test_ctrl_c_while_waiting(tmp_path):
         signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been ignored
         ck = weir.Checkpointer(sys.argv[1], "r", rate=1 << 20)
         saving = ck.save(1, {"w": numpy.ones(64 << 20, "u1")})
-        print("waiting", flush=True)
         try:
+            print("waiting", flush=True)
             saving.wait()
         except KeyboardInterrupt:
             saving.cancel()
@@ -408,6 +451,233 @@ def test_wrong_arguments(store):
         with pytest.raises(TypeError):
             ck.save("one", {})
         with pytest.raises(TypeError):
+            ck.save(1.0, {})
+        with pytest.raises(ValueError, match="a step is"):
+            ck.save(2**63, {})
+        with pytest.raises(ValueError, match="a step is"):
+            ck.load(-1)
+        with pytest.raises(ValueError, match="a step is"):
+            ck.name(-1, "best")
+        with pytest.raises(TypeError, match="meta is a dict that is no JSON"):
             ck.save(1, {}, meta={"x": object()})
+        saving = ck.save(np.int64(7), {}, wait=True)
+        assert ck.load(np.int64(7)).step == 7
+        ck.name(np.int32(7), "best")
+        for call in (saving.wait, saving.done):
+            with pytest.raises(ValueError, match="'memory', 'node', 'peer', 'home', not 'disk'"):
+                call("disk")
+    for name in ("rate", "keep_last", "keep_every", "staging", "queue", "retired_grace"):
+        with pytest.raises(ValueError, match=f"{name} is a number from"):
+            weir.Checkpointer(store, "r", **{name: -1})
     with pytest.raises(ValueError, match="closed"):
         ck.save(1, {})
+
+
+def test_what_cannot_be_saved_fails_on_every_rank(store):
+    """What only rank 0 writes is looked at by all, or they would wait for it."""
+    token = "job 19"
+    for rank in (0, 1):
+        ck = weir.Checkpointer(store, "r", rank=rank, ranks=2, token=token,
+                               lineage={"x": {1, 2}} if rank else None)
+        with pytest.raises(weir.UnstorableError, match="meta is a float that is no JSON" if not rank
+                           else "lineage is a dict that is no JSON"):
+            ck.save(1, {}, meta=None if rank else math.nan)
+        with pytest.raises(ValueError, match="nonsense"):
+            ck.save(1, {}, loss="nonsense")
+        ck.close()
+
+
+def test_a_dry_run_looks_at_all_that_save_is_given(store):
+    with weir.Checkpointer(store, "r", lineage={"x": b""}) as ck:
+        with pytest.raises(weir.UnstorableError) as error:
+            ck.check({"masked": np.ma.masked_array([1.0], [True]), "n" * 5000: np.zeros(1),
+                      "text": np.array(["a"])}, loader={"f": print}, meta={1, 2})
+    names = [path for path, _ in error.value.values]
+    assert names == ["masked", "n" * 200, "text", "loader.f", "meta", "lineage"]
+    for text in ("whose mask would be lost", "5000 bytes; the limit is 4096",
+                 "numpy.ndarray of str32, which safetensors has no type for"):
+        assert text in str(error.value)
+
+
+def test_the_position_is_not_read_into_the_state(store):
+    """A key of the state may be called as save()'s argument is."""
+    with weir.Checkpointer(store, "r") as ck:
+        ck.save(1, {"loader": {"seen": np.arange(3)}}, loader={"seen": np.arange(10, 13)},
+                wait=True)
+        like = {"loader": {"seen": np.zeros(3, int)}}
+        loaded = ck.load(like=like)
+    assert same(like["loader"]["seen"], np.arange(3))
+    assert same(loaded.loader["seen"], np.arange(10, 13))
+
+
+class Counter:
+    def __init__(self, n=0):
+        self.n = n
+
+    def state_dict(self):
+        return {"n": self.n, "w": np.full(2, self.n)}
+
+    def load_state_dict(self, state):
+        assert (state["w"] == state["n"]).all()
+        self.n = state["n"]
+
+
+def test_objects_in_tuples_and_lists_are_restored(store):
+    with weir.Checkpointer(store, "r") as ck:
+        ck.save(1, {"pair": (Counter(1), [Counter(2), 5]), "plain": (1, 2)}, wait=True)
+        like = {"pair": (Counter(), [Counter(), 0]), "plain": ()}
+        state = ck.load(like=like).state
+        assert state["pair"][0] is like["pair"][0] and state["pair"][0].n == 1
+        assert like["pair"][1][0].n == 2 and state["pair"][1][1] == 5 and state["plain"] == (1, 2)
+
+
+@pytest.mark.parametrize("pair, text", [
+    ([Counter(), [Counter(), 0]], "pair is a list of 2 .* and a tuple of 2 in"),
+    ((Counter(),), "pair is a tuple of 1 .* and a tuple of 2 in"),
+    ((Counter(), (Counter(), 0)), "pair.1 is a tuple of 2 .* and a list of 2 in"),
+    ((Counter(), [0, [Counter()]]), "pair.1.1 is a list of 1 .* and a plain value"),
+    ({0: Counter()}, "pair is a dict of 1 .* and a tuple of 2 in"),
+])
+def test_objects_that_would_not_be_restored_are_named(store, pair, text):
+    with weir.Checkpointer(store, "r") as ck:
+        ck.save(1, {"first": Counter(3), "pair": (Counter(1), [Counter(2), 5])}, wait=True)
+        first = Counter()
+        with pytest.raises(ValueError, match=text):
+            ck.load(like={"first": first, "pair": pair})
+        assert first.n == 0  # nothing was changed before
+
+
+def test_what_every_rank_found_is_known(store):
+    """Each scans what it has: the names are in its own document."""
+    token = "job 20"
+    ranks = [weir.Checkpointer(store, "r", rank=i, ranks=2, token=token, local=["own*"],
+                               scan="warn") for i in range(2)]
+    with pytest.warns(RuntimeWarning, match="own"):
+        saves = [ck.save(1, {"own": np.array([math.nan if ck.rank else 0.0]), "w": np.ones(3)})
+                 for ck in ranks]
+    for saving in saves:
+        saving.wait(timeout=60)
+    assert ranks[0].nonfinite(1) == ranks[1].nonfinite() == ["own@1"]
+    for ck in ranks:
+        ck.close()
+
+
+def test_a_position_of_other_ranks_is_warned_of(store, caplog):
+    token = "job 21"
+    ranks = [weir.Checkpointer(store, "r", rank=i, ranks=2, token=token) for i in range(2)]
+    for saving in [ck.save(1, {"w": np.ones(3)}, loader={"at": ck.rank}) for ck in ranks]:
+        saving.wait(timeout=60)
+    for ck in ranks:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert ck.load(1).loader == {"at": ck.rank}
+        ck.close()
+    with weir.Checkpointer(store, "r", rank=2, ranks=3) as other:
+        with pytest.warns(UserWarning, match="rank 2 has what was rank 0's of the position"):
+            assert other.load(1).loader == {"at": 0}
+    assert "loaded by 3" in caplog.text
+
+
+def test_saves_that_are_not_committed_are_named_when_closing(store, caplog):
+    a = weir.Checkpointer(store, "r", rank=0, ranks=2, token="job 22")
+    a.save(5, {"w": np.zeros(3)}).wait("node")
+    a.close()
+    assert "step 5 was not committed when rank 0 closed" in caplog.text
+
+
+def test_one_that_is_dropped_finishes_and_says_so(store):
+    ck = weir.Checkpointer(store, "r", rate=32 << 20)
+    ck.save(1, {"w": np.ones(8 << 20, "u1")})
+    with pytest.warns(ResourceWarning, match="run 'r' was not closed"):
+        del ck
+    with weir.Checkpointer(store, "r") as ck:
+        assert ck.load().state["w"].all()
+
+
+def test_ctrl_c_while_closing_leaves_it_open(tmp_path):
+    process = run_python("""
+        import signal, sys, numpy, weir
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        ck = weir.Checkpointer(sys.argv[1], "r", rate=1 << 20)
+        saving = ck.save(1, {"w": numpy.ones(64 << 20, "u1")})
+        try:
+            print("closing", flush=True)
+            ck.close()
+        except KeyboardInterrupt:
+            print(saving.done(), ck.stats()["saves"], flush=True)
+            saving.cancel()
+            try:
+                saving.wait()
+            except OSError:
+                pass
+            ck.save(2, {}, wait=True)
+        ck.close()
+        print("closed", flush=True)
+    """, str(tmp_path / "s"))
+    assert process.stdout.readline() == "closing\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "False 1\n"
+    assert process.stdout.readline() == "closed\n", process.stderr.read()
+    assert process.wait() == 0
+
+
+def test_a_forked_child_ends_without_a_word(tmp_path):
+    process = run_python("""
+        import os, sys, numpy, weir
+        ck = weir.Checkpointer(sys.argv[1], "r")
+        ck.save(1, {"w": numpy.ones(3)}, wait=True)
+        child = os.fork()
+        if not child:
+            sys.exit(0)  # atexit and all
+        assert os.waitpid(child, 0)[1] == 0
+        ck.save(2, {"w": numpy.ones(3)}, wait=True)
+        print(ck.steps())
+    """, str(tmp_path / "s"))
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (0, "[1, 2]\n", "")
+
+
+def test_paths_of_any_kind(tmp_path):
+    with weir.open(tmp_path / "s") as store:
+        assert store.list() == []
+    with weir.Checkpointer(tmp_path / "s", "r") as ck:
+        ck.save(1, {}, wait=True)
+        assert ck.steps() == [1]
+
+
+def test_progress_counts_the_bytes(store):
+    with weir.Checkpointer(store, "r") as ck:
+        ck.save(1, {"w": np.ones(1 << 20)}, wait=True)
+        seen = []
+        ck.load(progress=seen.append)
+        assert seen and seen == sorted(seen) and seen[-1] >= 8 << 20
+
+
+def test_unsafe_values_need_unsafe_both_ways(store):
+    with weir.Checkpointer(store, "r") as ck:
+        with pytest.raises(weir.UnstorableError, match="z is a numpy.ndarray of complex128"):
+            ck.save(1, {"z": np.ones(2, complex)})
+        ck.save(1, {"z": np.ones(2, complex), "r": range(3)}, unsafe=True, wait=True)
+        with pytest.raises(ValueError, match="unsafe=True"):
+            ck.load()
+        assert ck.load(unsafe=True).state["r"] == range(3)
+
+
+def test_errors_made_here_have_numbers_too(store, tmp_path):
+    with weir.Checkpointer(store, "r") as ck:
+        with pytest.raises(FileNotFoundError) as error:
+            ck.load(strict=True)
+        assert error.value.errno == errno.ENOENT
+        ck.save(1, some_state(), wait=True)
+        spoil(file_of(tmp_path / "store", "r", 1))
+        with pytest.warns(weir.DamagedWarning), pytest.raises(weir.DamagedError) as error:
+            ck.load()
+        assert error.value.errno == errno.EBADMSG
+
+
+def test_a_newer_format_is_refused(store, monkeypatch):
+    with weir.Checkpointer(store, "r") as ck:
+        monkeypatch.setattr("weir.checkpoint.META_FORMAT", "checkpoint/2")
+        ck.save(1, {}, wait=True)
+        with pytest.raises(ValueError, match="checkpoint/2.*a newer Weir"):
+            ck.load()

@@ -55,16 +55,17 @@ def test_a_closed_store_says_so(tmp_path):
 
 def test_closing_while_others_are_at_it(tmp_path):
     """close() from another thread never pulls the store away under a call."""
+    raised = []
     for _ in range(20):
         store = weir.open(str(tmp_path))
         stop = threading.Event()
 
         def work():
-            while not stop.is_set():
-                try:
+            try:
+                while not stop.is_set():
                     store.list("", True)
-                except ValueError:
-                    return
+            except Exception as error:
+                raised.append(error)
 
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads:
@@ -73,3 +74,4 @@ def test_closing_while_others_are_at_it(tmp_path):
         stop.set()
         for thread in threads:
             thread.join()
+    assert [e for e in raised if not isinstance(e, ValueError) or "closed" not in str(e)] == []

@@ -2,12 +2,13 @@
 values are known, and checks them."""
 import os
 import sys
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 import weir
 
@@ -24,12 +25,22 @@ def model_of(seed):
     return model
 
 
-def sharded(seed):
-    """A model as FSDP has it, its optimizer after a step, and tensors sharded otherwise."""
+def new_objects(seed):
+    """A model as FSDP has it, and its optimizer, which has no state yet."""
     model = fully_shard(model_of(seed))
-    optimizer = torch.optim.Adam(model.parameters())
+    return model, torch.optim.Adam(model.parameters())
+
+
+def train(model, optimizer):
     model(known(99, 4, 19)).sum().backward()
     optimizer.step()
+    optimizer.zero_grad()
+
+
+def sharded(seed):
+    """Their states after a step, and tensors sharded otherwise."""
+    model, optimizer = new_objects(seed)
+    train(model, optimizer)
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(),
              "columns": distribute_tensor(known(seed + 50, 11, 23), mesh, [Shard(1)]),
@@ -104,13 +115,67 @@ def load(ck, store):
     check_same(expected, full(loaded.state))
 
 
+def load_objects(ck, store):
+    """Into new ones: the optimizer's state is sharded as its parameters, and goes on with them."""
+    model, optimizer = new_objects(1000)
+    ck.load(1, like={"model": model, "optimizer": optimizer})
+    expected = torch.load(os.path.join(store, "expected-0.pt"), weights_only=True)
+    check_same(expected["model"], full(model.state_dict()))
+    check_same(expected["optimizer"], full(optimizer.state_dict()))
+    for param, state in optimizer.state.items():
+        assert isinstance(state["exp_avg"], DTensor)
+        assert state["exp_avg"].placements == param.placements
+    train(model, optimizer)
+    steps = {state["step"].item() for state in optimizer.state.values()}
+    assert steps == {2}, steps
+
+
+def expect(kind, text, call):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), str(error)
+        return
+    raise AssertionError(f"no {kind.__name__} with '{text}'")
+
+
+def fail_together(ck):
+    """What one rank fails with, of any kind, all fail with: none waits for the others."""
+    one = dist.get_rank() == 1
+    like = {"plain": torch.zeros(1 if one else 13, 3)}
+    expect(ValueError if one else RuntimeError, "'plain' is F32 [13, 3]",
+           lambda: ck.load(like=like))
+    expect(KeyError if one else RuntimeError, "the checkpoint has no nothing",
+           lambda: ck.load(like={"nothing": None} if one else {"number": None}))
+    listing = weir.loading.Reader._listed
+
+    def no_listing(reader):
+        raise MemoryError("no list today")
+
+    weir.loading.Reader._listed = no_listing  # which rank 0 alone calls
+    expect(RuntimeError if dist.get_rank() else MemoryError, "no list today", ck.load)
+    weir.loading.Reader._listed = listing
+
+
+def refuse_partial(ck):
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    partial = DTensor.from_local(torch.ones(2), mesh, [Partial()])
+    for call in (lambda: ck.check({"sum": partial}), lambda: ck.save(9, {"sum": partial})):
+        expect(weir.UnstorableError, "with partial values", call)
+
+
 def main():
     what, store = sys.argv[1:]
-    dist.init_process_group("gloo")
+    # A rank that waits for another in vain is a failure, not a test that never ends.
+    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
     with weir.Checkpointer(store, "r", local=["own"]) as ck:
         if what == "save":
             save(ck, store)
         load(ck, store)
+        load_objects(ck, store)
+        fail_together(ck)
+        if what == "save":
+            refuse_partial(ck)
     dist.barrier()
     dist.destroy_process_group()
 
