@@ -291,7 +291,7 @@ WEIR_API int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *t
 /* Waits until at most so many saves are under way: 0 for all of them to be over (this rank's part
  * of each is then safe, or its failure known). -ETIMEDOUT. */
 WEIR_API int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns);
-/* Waits for room in the queue, as weir_ckpt_save() itself would, which then does not. -ETIMEDOUT. */
+/* Waits for room in the queue, as weir_ckpt_save() would, which then does not. -ETIMEDOUT. */
 WEIR_API int weir_ckpt_room(weir_ckpt *ckpt, uint64_t timeout_ns);
 /* The error of a save that nobody asked about (weir_saving_wait() asks), as the next
  * weir_ckpt_save() would answer it, which then does not; 0: there is none. */
