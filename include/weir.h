@@ -265,7 +265,8 @@ WEIR_API void weir_ckpt_options_init(weir_ckpt_options *opts);
  * begun. The store must outlive it. */
 WEIR_API int weir_ckpt_open(weir_ckpt **out, weir_store *store, const char *run,
                             const weir_ckpt_options *opts);
-/* Waits for the saves under way, and ends. Its weir_saving handles are closed before. */
+/* Waits for the saves under way, and ends. Its weir_saving handles are closed before. An error that
+ * nobody asked about is lost with it: weir_ckpt_wait() and weir_ckpt_failure() tell before. */
 WEIR_API void weir_ckpt_close(weir_ckpt *ckpt);
 WEIR_API uint64_t weir_ckpt_attempt(const weir_ckpt *ckpt);
 
@@ -274,7 +275,8 @@ typedef struct weir_save_options {
     const char *meta;  /* JSON for people and tools, of rank 0; NULL: none */
     const char *state; /* this rank's own JSON; NULL: none */
     const char *name;  /* that it has as soon as it is committed (weir_ckpt_name()), the same on all
-                          ranks; NULL: none. It is not taken from a checkpoint begun later. */
+                          ranks; NULL: none. It is not taken from a checkpoint begun later, and
+                          where a run has 256 names already it is committed without this one. */
     uint64_t number;   /* 0: ranks agree on which save is which by making the same calls in the same
                           order. One that failed counts: it is made again on all ranks or on none.
                           Else a number they agree on, larger than any before. */
@@ -282,23 +284,25 @@ typedef struct weir_save_options {
 WEIR_API void weir_save_options_init(weir_save_options *opts);
 /* Takes a snapshot of this rank's tensors and returns; the rest happens in the background. opts may
  * be NULL. Waits while queue_max saves are under way, or the staging area is full. An error of an
- * earlier save that nobody asked about is answered here, and nothing is saved. *out may be NULL for
+ * earlier save that nobody asked about is answered here, and nothing is saved. out may be NULL for
  * a caller who will not ask. */
 WEIR_API int weir_ckpt_save(weir_ckpt *ckpt, uint64_t step, const weir_tensor *tensors,
                             size_t count, const weir_save_options *opts, weir_saving **out);
 /* Waits until at most so many saves are under way: 0 for all of them to be over (this rank's part
- * of each is then safe, or its failure known), queue_max - 1 for weir_ckpt_save() not to wait.
- * -ETIMEDOUT. */
+ * of each is then safe, or its failure known). -ETIMEDOUT. */
 WEIR_API int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns);
-/* The error of a save that nobody asked about, as the next weir_ckpt_save() would answer it, which
- * then does not; 0: there is none. */
+/* Waits for room in the queue, as weir_ckpt_save() would, which then does not. -ETIMEDOUT. */
+WEIR_API int weir_ckpt_room(weir_ckpt *ckpt, uint64_t timeout_ns);
+/* The error of a save that nobody asked about (weir_saving_wait() asks), as the next
+ * weir_ckpt_save() would answer it, which then does not; 0: there is none. */
 WEIR_API int weir_ckpt_failure(weir_ckpt *ckpt);
 /* 0 when it has reached the level: memory (at once), node (this rank's part is safe), home (all
  * parts are, and it is committed). -ETIMEDOUT names the ranks that are missing, -EBADMSG a tensor
  * on which they do not agree, or which is not complete: it is not committed, and never will be.
- * 0 ns only asks. */
+ * 0 ns asks, without waiting. Who waits for home also finishes what a rank that died has left
+ * undone; in short slices this goes on from call to call. */
 WEIR_API int weir_saving_wait(weir_saving *saving, weir_level level, uint64_t timeout_ns);
-/* Gives it up if it is not committed yet. */
+/* Gives it up if this rank's part is not published yet. */
 WEIR_API void weir_saving_cancel(weir_saving *saving);
 WEIR_API void weir_saving_close(weir_saving *saving);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ext.h"
 
@@ -16,8 +17,9 @@ typedef struct {
     PyObject_HEAD weir_ckpt *ckpt; /* NULL when closed */
     PyObject *store;               /* held */
     Saving *savings;               /* those alive */
-    unsigned queue_max;
-    int busy; /* calls under way */
+    pid_t pid;                     /* that opened it */
+    int busy;                      /* calls under way */
+    int saving;                    /* one of them is save() */
     int closing;
 } Ckpt;
 
@@ -56,19 +58,20 @@ static int ckpt_init(PyObject *object, PyObject *args, PyObject *kwargs)
     weir_ckpt *ckpt = NULL;
     int code;
     weir_ckpt_options_init(&opts);
-    unsigned long long staging = opts.staging_bytes_max, rate = 0, grace = opts.retired_grace_s;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|IIz#IKKIIK", names, &store, &run, &opts.rank,
-                                     &opts.ranks, &token, &token_size, &opts.queue_max, &staging,
-                                     &rate, &opts.keep_last, &opts.keep_every, &grace))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|O&O&z#O&O&O&O&O&O&", names, &store, &run,
+                                     ext_u32, &opts.rank, ext_u32, &opts.ranks, &token, &token_size,
+                                     ext_u32, &opts.queue_max, ext_u64, &opts.staging_bytes_max,
+                                     ext_u64, &opts.rate_bytes_per_s, ext_u32, &opts.keep_last,
+                                     ext_u32, &opts.keep_every, ext_u64, &opts.retired_grace_s))
         return -1;
-    if (self->ckpt || (token && token_size != 16)) {
-        PyErr_SetString(PyExc_ValueError, "the token has 16 bytes");
+    const char *wrong = self->ckpt || self->closing ? "the checkpointer is open already"
+                        : token && token_size != 16 ? "the token has 16 bytes"
+                                                    : NULL;
+    if (wrong) {
+        PyErr_SetString(PyExc_ValueError, wrong);
         return -1;
     }
     opts.token = (const uint8_t *)token;
-    opts.staging_bytes_max = staging;
-    opts.rate_bytes_per_s = rate;
-    opts.retired_grace_s = grace;
     weir_store *held = ext_store_hold(store);
     if (!held)
         return -1;
@@ -82,21 +85,34 @@ static int ckpt_init(PyObject *object, PyObject *args, PyObject *kwargs)
     }
     self->ckpt = ckpt;
     self->store = store;
-    self->queue_max = opts.queue_max;
+    self->pid = getpid();
     return 0;
 }
 
-/* What is known of a save when its checkpointer closes. */
+/* What is known of a save when its checkpointer closes. It will never be home if that is a verdict;
+ * any other failure to find out is not the save's. */
+static int how_it_went(weir_saving *saving, weir_level *level)
+{
+    *level = WEIR_LEVEL_HOME;
+    int code = weir_saving_wait(saving, WEIR_LEVEL_HOME, 0);
+    if (!code || code == -EBADMSG || code == -ESTALE)
+        return code;
+    *level = WEIR_LEVEL_NODE;
+    return weir_saving_wait(saving, WEIR_LEVEL_NODE, 0);
+}
+
+/* While the GIL is not held, others see that the checkpointer is closing, and leave it alone. */
 static void settle(Saving *s)
 {
     weir_saving *saving = s->saving;
-    s->code = weir_saving_wait(saving, WEIR_LEVEL_HOME, 0);
-    s->level = WEIR_LEVEL_HOME;
-    if (s->code == -ETIMEDOUT) {
-        s->level = WEIR_LEVEL_NODE;
-        s->code = weir_saving_wait(saving, WEIR_LEVEL_NODE, 0);
-    }
-    if (s->code)
+    weir_level level;
+    int code;
+    Py_BEGIN_ALLOW_THREADS
+    code = how_it_went(saving, &level);
+    Py_END_ALLOW_THREADS
+    s->code = code;
+    s->level = level;
+    if (code)
         snprintf(s->text, sizeof s->text, "%s", weir_error_text());
     s->saving = NULL;
     weir_saving_close(saving);
@@ -108,12 +124,12 @@ static void sleep_a_little(void)
     nanosleep(&time, NULL);
 }
 
-/* After the queue is empty. */
+/* After the queue is empty. In a forked child nobody is left who could end a call under way. */
 static void close_now(Ckpt *self)
 {
     weir_ckpt *ckpt = self->ckpt;
     self->closing = 1;
-    while (self->busy) {
+    while (self->busy && self->pid == getpid()) {
         Py_BEGIN_ALLOW_THREADS
         sleep_a_little();
         Py_END_ALLOW_THREADS
@@ -121,9 +137,13 @@ static void close_now(Ckpt *self)
     if (!self->ckpt)
         return; /* another thread was faster */
     self->ckpt = NULL;
-    for (Saving *s = self->savings; s; s = s->next)
+    while (self->savings) {
+        Saving *s = self->savings;
+        self->savings = s->next;
+        Py_INCREF((PyObject *)s);
         settle(s);
-    self->savings = NULL;
+        Py_DECREF((PyObject *)s);
+    }
     Py_BEGIN_ALLOW_THREADS
     weir_ckpt_close(ckpt);
     Py_END_ALLOW_THREADS
@@ -199,8 +219,8 @@ static int read_tensor(PyObject *tuple, weir_tensor *t, uint64_t **sizes)
         PyErr_SetString(PyExc_TypeError, "a tensor is a tuple");
         return -1;
     }
-    if (!PyArg_ParseTuple(tuple, "ssOKOOII", &t->name, &t->dtype, &shape, &address, &global_shape,
-                          &offset, &t->replica, &t->replicas))
+    if (!PyArg_ParseTuple(tuple, "ssOKOOO&O&", &t->name, &t->dtype, &shape, &address, &global_shape,
+                          &offset, ext_u32, &t->replica, ext_u32, &t->replicas))
         return -1;
     Py_ssize_t ndim = ext_sizes(shape, -1, sizes, &t->shape);
     if (ndim < 0 || ext_sizes(global_shape, ndim, sizes, &t->global_shape) < 0 ||
@@ -229,8 +249,7 @@ static Py_ssize_t count_sizes(PyObject *list)
 
 static int step_room(void *handle, uint64_t timeout_ns)
 {
-    Ckpt *self = handle;
-    return weir_ckpt_wait(self->ckpt, self->queue_max - 1, timeout_ns);
+    return weir_ckpt_room(handle, timeout_ns);
 }
 
 static PyObject *saving_new(Ckpt *owner, weir_saving *saving)
@@ -253,33 +272,37 @@ static PyObject *save_tensors(Ckpt *self, uint64_t step, const weir_tensor *tens
                               const weir_save_options *opts)
 {
     weir_saving *saving = NULL;
+    if (self->saving) {
+        PyErr_SetString(PyExc_ValueError, "the checkpointer is in use by another thread");
+        return NULL;
+    }
     self->busy++;
-    int code = ext_wait(step_room, self, UINT64_MAX);
+    self->saving = 1;
+    int code = ext_wait(step_room, self->ckpt, UINT64_MAX);
     int raised = code == -1 && PyErr_Occurred();
     if (!code) {
         Py_BEGIN_ALLOW_THREADS
         code = weir_ckpt_save(self->ckpt, step, tensors, count, opts, &saving);
         Py_END_ALLOW_THREADS
     }
-    self->busy--;
-    if (raised)
-        return NULL;
-    return code ? ext_fail(code) : saving_new(self, saving);
+    PyObject *out = raised ? NULL : code ? ext_fail(code) : saving_new(self, saving);
+    self->saving = 0;
+    self->busy--; /* from here on another thread may close it */
+    return out;
 }
 
 /* save(step, [tensor, …], meta or None, state or None, number=0, name=None) -> Saving */
 static PyObject *ckpt_save(PyObject *object, PyObject *args)
 {
     Ckpt *self = (Ckpt *)object;
-    unsigned long long step, number = 0;
+    uint64_t step;
     PyObject *list, *out = NULL;
     weir_save_options opts;
     weir_save_options_init(&opts);
-    if (!PyArg_ParseTuple(args, "KOzz|Kz", &step, &list, &opts.meta, &opts.state, &number,
-                          &opts.name) ||
+    if (!PyArg_ParseTuple(args, "O&Ozz|O&z", ext_u64, &step, &list, &opts.meta, &opts.state,
+                          ext_u64, &opts.number, &opts.name) ||
         !ckpt_of(self))
         return NULL;
-    opts.number = number;
     Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : -1;
     Py_ssize_t numbers = count < 0 ? -1 : count_sizes(list);
     if (numbers < 0) {

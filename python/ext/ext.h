@@ -40,6 +40,10 @@ PyObject *ext_shape(const uint64_t *shape, uint32_t ndim);
 weir_store *ext_store_hold(PyObject *store);
 void ext_store_let_go(PyObject *store);
 
+/* Converters for "O&" of whole numbers that fit: uint64_t, uint32_t. */
+int ext_u64(PyObject *number, void *out);
+int ext_u32(PyObject *number, void *out);
+
 /* Adds the types to the module. */
 int ext_add_store(PyObject *module);
 int ext_add_ckpt(PyObject *module);

@@ -66,6 +66,30 @@ int ext_timeout(PyObject *seconds, uint64_t *out)
     return 0;
 }
 
+int ext_u64(PyObject *number, void *out)
+{
+    PyObject *index = PyNumber_Index(number);
+    unsigned long long value = index ? PyLong_AsUnsignedLongLong(index) : 0;
+    Py_XDECREF(index);
+    if (PyErr_Occurred())
+        return 0;
+    *(uint64_t *)out = value;
+    return 1;
+}
+
+int ext_u32(PyObject *number, void *out)
+{
+    uint64_t value;
+    if (!ext_u64(number, &value))
+        return 0;
+    if (value > UINT32_MAX) {
+        PyErr_Format(PyExc_OverflowError, "%R is too large", number);
+        return 0;
+    }
+    *(uint32_t *)out = (uint32_t)value;
+    return 1;
+}
+
 Py_ssize_t ext_sizes(PyObject *tuple, Py_ssize_t ndim, uint64_t **at, const uint64_t **out)
 {
     *out = NULL;

@@ -12,8 +12,7 @@ typedef struct {
 /* Which checkpoint: a step, just one save of it, one with a name, or the newest. */
 struct which {
     const char *run, *name;
-    unsigned long long attempt, save;
-    uint64_t step;
+    uint64_t step, attempt, save;
 };
 
 static int open_which(weir_restore **out, weir_store *store, const struct which *which)
@@ -34,15 +33,16 @@ static int restore_init(PyObject *object, PyObject *args, PyObject *kwargs)
     struct which which = {.step = WEIR_STEP_NEWEST};
     weir_restore *restore = NULL;
     int code;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|OKKz", names, &store, &which.run, &step,
-                                     &which.attempt, &which.save, &which.name))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|OO&O&z", names, &store, &which.run, &step,
+                                     ext_u64, &which.attempt, ext_u64, &which.save, &which.name))
         return -1;
-    if (step && !Py_IsNone(step)) {
-        which.step = PyLong_AsUnsignedLongLong(step);
-        if (PyErr_Occurred())
-            return -1;
+    if (step && !Py_IsNone(step) && !ext_u64(step, &which.step))
+        return -1;
+    if (self->restore) {
+        PyErr_SetString(PyExc_ValueError, "the restore is open already");
+        return -1;
     }
-    weir_store *held = self->restore ? NULL : ext_store_hold(store);
+    weir_store *held = ext_store_hold(store);
     if (!held)
         return -1;
     Py_BEGIN_ALLOW_THREADS
@@ -149,17 +149,18 @@ static PyObject *restore_find(PyObject *object, PyObject *args)
 /* state(rank) -> the rank's JSON, or None */
 static PyObject *restore_state(PyObject *object, PyObject *args)
 {
-    unsigned rank;
+    Restore *self = (Restore *)object;
+    uint32_t rank;
     char *text = NULL;
     int code;
     weir_restore *restore = restore_of(object);
-    if (!restore || !PyArg_ParseTuple(args, "I", &rank))
+    if (!restore || !PyArg_ParseTuple(args, "O&", ext_u32, &rank))
         return NULL;
-    ((Restore *)object)->busy = 1;
+    self->busy = 1;
     Py_BEGIN_ALLOW_THREADS
     code = weir_restore_state(restore, rank, &text);
-    Py_END_ALLOW_THREADS((Restore *)object)
-    ->busy = 0;
+    Py_END_ALLOW_THREADS
+    self->busy = 0;
     if (code == -ENOENT)
         Py_RETURN_NONE;
     if (code)
@@ -169,23 +170,35 @@ static PyObject *restore_state(PyObject *object, PyObject *args)
     return out;
 }
 
-/* Called every few MiB: signal handlers run, and the caller's own function. */
+/* Every few MiB signal handlers run, and the caller's own function. */
+enum { WATCH_BYTES = 16 << 20 }; /* taking the GIL may cost as much as reading one */
+
 struct watch {
     PyObject *progress; /* or NULL */
-    uint64_t bytes;
+    uint64_t bytes, told;
 };
+
+/* With the GIL held. */
+static int tell(struct watch *w)
+{
+    if (PyErr_CheckSignals())
+        return -1;
+    w->told = w->bytes;
+    if (!w->progress)
+        return 0;
+    PyObject *answer = PyObject_CallFunction(w->progress, "K", (unsigned long long)w->bytes);
+    Py_XDECREF(answer);
+    return answer ? 0 : -1;
+}
 
 static int watch(void *arg, uint64_t more)
 {
     struct watch *w = arg;
-    PyGILState_STATE gil = PyGILState_Ensure();
     w->bytes += more;
-    int stop = PyErr_CheckSignals();
-    if (!stop && w->progress) {
-        PyObject *answer = PyObject_CallFunction(w->progress, "K", (unsigned long long)w->bytes);
-        stop = !answer;
-        Py_XDECREF(answer);
-    }
+    if (w->bytes - w->told < WATCH_BYTES)
+        return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int stop = tell(w);
     PyGILState_Release(gil);
     return stop;
 }
@@ -232,14 +245,17 @@ static Py_ssize_t count_sizes(PyObject *list)
 static PyObject *read_slices(Restore *self, const weir_slice *slices, size_t count,
                              PyObject *progress)
 {
-    struct watch w = {progress, 0};
+    struct watch w = {.progress = progress};
     int code;
     self->busy = 1;
     Py_BEGIN_ALLOW_THREADS
     code = weir_restore_read(self->restore, slices, count, watch, &w);
     Py_END_ALLOW_THREADS
+    PyObject *out = PyErr_Occurred() ? NULL : ext_none(code);
+    if (out && w.bytes != w.told && tell(&w))
+        Py_CLEAR(out);
     self->busy = 0;
-    return PyErr_Occurred() ? NULL : ext_none(code);
+    return out;
 }
 
 /* read([slice, …], progress=None): progress is called with the bytes read so far */

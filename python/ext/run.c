@@ -68,11 +68,8 @@ static PyObject *name(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OsOs", &store, &run, &step, &text))
         return NULL;
-    if (!Py_IsNone(step)) {
-        number = PyLong_AsUnsignedLongLong(step);
-        if (PyErr_Occurred())
-            return NULL;
-    }
+    if (!Py_IsNone(step) && !ext_u64(step, &number))
+        return NULL;
     weir_store *held = ext_store_hold(store);
     if (!held)
         return NULL;

@@ -141,6 +141,7 @@ static PyObject *store_put(PyObject *object, PyObject *args)
 {
     const char *key;
     Py_buffer data, meta = {0};
+    PyObject *out = NULL;
     int code = 0;
     if (!PyArg_ParseTuple(args, "sy*|y*", &key, &data, &meta))
         return NULL;
@@ -149,12 +150,13 @@ static PyObject *store_put(PyObject *object, PyObject *args)
         Py_BEGIN_ALLOW_THREADS
         code = put_all(store, key, &data, &meta);
         Py_END_ALLOW_THREADS
+        out = ext_none(code); /* before anything else fails */
         ext_store_let_go(object);
     }
     PyBuffer_Release(&data);
     if (meta.obj)
         PyBuffer_Release(&meta);
-    return store ? ext_none(code) : NULL;
+    return out;
 }
 
 static PyObject *read_range(weir_object *obj, uint64_t offset, Py_ssize_t size)
@@ -182,11 +184,11 @@ static PyObject *read_range(weir_object *obj, uint64_t offset, Py_ssize_t size)
 static PyObject *store_get(PyObject *object, PyObject *args)
 {
     const char *key;
-    unsigned long long offset = 0;
+    uint64_t offset = 0;
     Py_ssize_t size = -1;
     weir_object *obj = NULL;
     int code;
-    if (!PyArg_ParseTuple(args, "s|Kn", &key, &offset, &size))
+    if (!PyArg_ParseTuple(args, "s|O&n", &key, ext_u64, &offset, &size))
         return NULL;
     weir_store *store = ext_store_hold(object);
     if (!store)
@@ -195,7 +197,9 @@ static PyObject *store_get(PyObject *object, PyObject *args)
     code = weir_object_open(&obj, store, key);
     Py_END_ALLOW_THREADS
     PyObject *bytes = code ? ext_fail(code) : read_range(obj, offset, size);
+    Py_BEGIN_ALLOW_THREADS
     weir_object_close(obj);
+    Py_END_ALLOW_THREADS
     ext_store_let_go(object);
     return bytes;
 }
@@ -228,15 +232,20 @@ static PyObject *store_list(PyObject *object, PyObject *args)
     const char *prefix = "";
     int recursive = 0;
     weir_list *list = NULL;
+    int code;
     if (!PyArg_ParseTuple(args, "|sp", &prefix, &recursive))
         return NULL;
     weir_store *store = ext_store_hold(object);
     if (!store)
         return NULL;
-    int code = weir_list_open(&list, store, prefix,
-                              WEIR_LIST_DETAIL | (recursive ? WEIR_LIST_RECURSIVE : 0));
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_list_open(&list, store, prefix,
+                          WEIR_LIST_DETAIL | (recursive ? WEIR_LIST_RECURSIVE : 0));
+    Py_END_ALLOW_THREADS
     PyObject *out = code ? ext_fail(code) : read_list(list);
+    Py_BEGIN_ALLOW_THREADS
     weir_list_close(list);
+    Py_END_ALLOW_THREADS
     ext_store_let_go(object);
     return out;
 }

@@ -6,8 +6,7 @@
  *   layout, header
  *   for each buffer:
  *     copy ──── buffer ──────────▶ lent to the put, hashed, written; given back to the stage
- *   return                         seal, manifest, state ─▶ part ─▶ (commit, index, retire,
- * collect)
+ *   return                         seal, manifest, state ─▶ part ─▶ (commit, index, retire)
  *
  * Saves are written in the order they were begun. A weir_saving is counted: the caller's handle and
  * the writer each hold it.
@@ -41,9 +40,15 @@ struct weir_saving {
     unsigned refs; /* all of this is guarded by the checkpointer's lock */
     struct weir_save save;
     bool cancelled, asked; /* asked: somebody was told how it went */
+    bool is_waited_for;    /* a caller uses what is next */
     weir_level level;
     int code;
     char text[WEIR_TEXT_MAX];
+
+    /* Of whoever waits for the other ranks, from call to call; the writer's are in use. */
+    struct weir_ledger *ledger;
+    struct weir_set *set;
+    bool waited; /* for weir_cover_check() */
 
     struct weir_snapshot snapshot;
     weir_tensor *tensors; /* a copy; what it points to is in the same block */
@@ -68,7 +73,8 @@ struct weir_ckpt {
     struct weir_saving *queue; /* the first is being written */
     unsigned queued;
     weir_ckpt_stats stats;
-    int code; /* of a save that nobody asked about */
+    uint64_t failed; /* the number of a save that failed and that nobody asked about, */
+    int code;        /* if this is not 0, and why */
     char text[WEIR_TEXT_MAX];
 };
 
@@ -209,10 +215,18 @@ static int wait_for_queue(weir_ckpt *ckpt, unsigned queued_max, uint64_t timeout
     struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
     while (ckpt->queued > queued_max && !code)
         code = -pthread_cond_clockwait(&ckpt->changed, &ckpt->lock, CLOCK_MONOTONIC, &until);
-    ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
     if (ckpt->queued <= queued_max)
         return 0;
     return weir_fail(ETIMEDOUT, "%u saves of run '%s' are under way", ckpt->queued, ckpt->run);
+}
+
+/* The same, until one more may be begun: this is what a caller loses. */
+static int wait_for_room(weir_ckpt *ckpt, uint64_t timeout_ns)
+{
+    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    int code = wait_for_queue(ckpt, ckpt->opts.queue_max - 1, timeout_ns);
+    ckpt->stats.stall_queue_ns += weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+    return code;
 }
 
 /* With the lock held: the error of a save that nobody asked about, which is heard thereby. */
@@ -238,6 +252,17 @@ int weir_ckpt_wait(weir_ckpt *ckpt, uint32_t queued_max, uint64_t timeout_ns)
     return code;
 }
 
+int weir_ckpt_room(weir_ckpt *ckpt, uint64_t timeout_ns)
+{
+    int code = ckpt_check(ckpt);
+    if (code)
+        return code;
+    pthread_mutex_lock(&ckpt->lock);
+    code = wait_for_room(ckpt, timeout_ns);
+    pthread_mutex_unlock(&ckpt->lock);
+    return code;
+}
+
 int weir_ckpt_failure(weir_ckpt *ckpt)
 {
     int code = ckpt_check(ckpt);
@@ -253,7 +278,7 @@ int weir_ckpt_failure(weir_ckpt *ckpt)
 static int enqueue(weir_ckpt *ckpt, struct weir_saving *s)
 {
     pthread_mutex_lock(&ckpt->lock);
-    wait_for_queue(ckpt, ckpt->opts.queue_max - 1, UINT64_MAX);
+    wait_for_room(ckpt, UINT64_MAX);
     int code = take_failure(ckpt);
     if (!code) {
         struct weir_saving **at = &ckpt->queue;
@@ -449,20 +474,22 @@ static int write_part(struct weir_saving *s, bool *committed)
 
 /* ---- what a commit brings with it ---- */
 
-/* None of this is worth failing a checkpoint that is committed; the next one tries again. */
-static void tidy(struct weir_saving *s)
+/* By whoever committed it. None of this is worth failing a checkpoint that is committed; the next
+ * one tries again. */
+static void tidy(struct weir_saving *s, struct weir_ledger *ledger)
 {
     weir_ckpt *ckpt = s->ckpt;
     struct weir_ledger_state state;
     size_t count;
-    weir_ckpt_put_indexes(ckpt->store, ckpt->run, strtoull(s->save.name, NULL, 10));
-    if (!ckpt->opts.keep_last || weir_ledger_read(ckpt->ledger, &state))
+    weir_ckpt_put_indexes(ckpt->store, ckpt->run, &s->save);
+    if (!ckpt->opts.keep_last || weir_ledger_read(ledger, &state))
         return;
     struct weir_keep keep = {ckpt->opts.keep_last, ckpt->opts.keep_every, &state, NULL};
-    int code = weir_ledger_retire(ckpt->ledger, ckpt->attempt, weir_keep_is_surplus, &keep, &count);
+    int code = weir_ledger_retire(ledger, ckpt->attempt, weir_keep_is_surplus, &keep, &count);
     weir_state_free(&state);
     if (!code)
-        weir_ledger_collect(ckpt->store, ckpt->log, ckpt->opts.retired_grace_s * 1000000000, NULL);
+        weir_ledger_collect(ckpt->store, ckpt->log, weir_keep_grace_ns(ckpt->opts.retired_grace_s),
+                            NULL);
 }
 
 static void finish(struct weir_saving *s, int code, bool committed)
@@ -478,15 +505,17 @@ static void finish(struct weir_saving *s, int code, bool committed)
     pthread_mutex_unlock(&ckpt->lock);
 }
 
-/* Leaves the queue. A failure that nobody can ask about any more is kept for the next save. */
+/* Leaves the queue. A failure that nobody has asked about yet is kept for the next save, also while
+ * there is a handle: who has it may never ask. */
 static void dequeue(weir_ckpt *ckpt, struct weir_saving *s)
 {
     pthread_mutex_lock(&ckpt->lock);
     assert(ckpt->queue == s);
     ckpt->queue = s->next;
     ckpt->queued--;
-    if (s->code && s->code != -ECANCELED && s->refs == 1 && !s->asked) {
+    if (s->code && s->code != -ECANCELED && !s->asked) {
         ckpt->code = s->code;
+        ckpt->failed = s->save.number;
         memcpy(ckpt->text, s->text, sizeof ckpt->text);
     }
     saving_unref(s);
@@ -509,7 +538,7 @@ static void *writer(void *arg)
         int code = write_part(s, &committed);
         finish(s, code, committed);
         if (committed)
-            tidy(s);
+            tidy(s, ckpt->ledger);
         weir_stage_warm(ckpt->stage, s->layout.bytes);
         dequeue(ckpt, s);
     }
@@ -517,21 +546,30 @@ static void *writer(void *arg)
 
 /* ---- asking ---- */
 
-/* Waits until the writer is done with it: 0, its failure, or -ETIMEDOUT. */
-static int wait_for_writer(struct weir_saving *s, uint64_t until_ns, weir_level *level)
+/* Waits until the writer is done with it, and, if it shall be home, no other thread waits for that:
+ * 0, its failure, or -ETIMEDOUT. If it is not there yet, this thread is who waits then. */
+static int wait_for_writer(struct weir_saving *s, uint64_t until_ns, weir_level wanted,
+                           weir_level *level)
 {
     weir_ckpt *ckpt = s->ckpt;
     struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
     int code = 0;
     pthread_mutex_lock(&ckpt->lock);
-    while (!s->code && s->level < WEIR_LEVEL_NODE && !code)
+    while (!s->code && s->level < wanted && (s->level < WEIR_LEVEL_NODE || s->is_waited_for) &&
+           !code)
         code = -pthread_cond_clockwait(&ckpt->changed, &ckpt->lock, CLOCK_MONOTONIC, &until);
     *level = s->level;
     if (s->code) {
         s->asked = true;
+        if (ckpt->failed == s->save.number)
+            ckpt->code = 0; /* it is heard */
         code = weir_fail_text(s->code, s->text);
+    } else if (s->level >= WEIR_LEVEL_NODE && s->level < wanted && s->is_waited_for) {
+        code =
+            weir_fail(ETIMEDOUT, "'%s' of run '%s' is not complete yet", s->save.name, ckpt->run);
     } else if (s->level >= WEIR_LEVEL_NODE) {
         code = 0;
+        s->is_waited_for |= s->level < wanted;
     } else {
         code = weir_fail(ETIMEDOUT, "'%s' of run '%s' is still being written", s->save.name,
                          ckpt->run);
@@ -540,23 +578,47 @@ static int wait_for_writer(struct weir_saving *s, uint64_t until_ns, weir_level 
     return code;
 }
 
-/* Waits for the other ranks; in a handle of its own, because the writer's is in use. */
-static int wait_for_set(struct weir_saving *s, uint64_t timeout_ns)
+static void waiter_close(struct weir_saving *s)
 {
-    struct weir_ledger *ledger;
-    struct weir_set *set = NULL;
-    int code = weir_ledger_open(&ledger, s->ckpt->store, s->ckpt->log);
+    weir_set_close(s->set);
+    weir_ledger_close(s->ledger);
+    s->set = NULL;
+    s->ledger = NULL;
+}
+
+static int waiter_open(struct weir_saving *s)
+{
+    if (s->set)
+        return 0;
+    int code = weir_ledger_open(&s->ledger, s->ckpt->store, s->ckpt->log);
+    if (!code)
+        code = weir_set_open(&s->set, s->ledger, &s->save);
     if (code)
         return code;
-    code = weir_set_open(&set, ledger, &s->save);
-    bool waited = false;
-    if (!code) {
-        weir_set_label(set, s->name);
-        weir_set_check(set, weir_cover_check, &waited);
-        code = weir_set_wait(set, timeout_ns);
-    }
-    weir_set_close(set);
-    weir_ledger_close(ledger);
+    s->waited = false;
+    weir_set_label(s->set, s->name);
+    weir_set_check(s->set, weir_cover_check, &s->waited);
+    return 0;
+}
+
+/* Waits for the other ranks, and then lets others do so. */
+static int wait_for_set(struct weir_saving *s, uint64_t timeout_ns)
+{
+    weir_ckpt *ckpt = s->ckpt;
+    bool committed = false;
+    int code = waiter_open(s);
+    if (!code)
+        code = weir_set_wait(s->set, timeout_ns, &committed);
+    if (committed)
+        tidy(s, s->ledger);
+    if (code != -ETIMEDOUT)
+        waiter_close(s);
+    pthread_mutex_lock(&ckpt->lock);
+    s->is_waited_for = false;
+    if (!code)
+        s->level = WEIR_LEVEL_HOME;
+    pthread_cond_broadcast(&ckpt->changed);
+    pthread_mutex_unlock(&ckpt->lock);
     return code;
 }
 
@@ -567,18 +629,13 @@ int weir_saving_wait(weir_saving *s, weir_level level, uint64_t timeout_ns)
     int code = ckpt_check(s->ckpt);
     if (code || level <= WEIR_LEVEL_MEMORY)
         return code;
-    if (__builtin_add_overflow(now_ns, timeout_ns, &until_ns))
+    if (__builtin_add_overflow(now_ns, timeout_ns, &until_ns) || until_ns > INT64_MAX)
         until_ns = INT64_MAX;
-    code = wait_for_writer(s, until_ns, &reached);
+    code = wait_for_writer(s, until_ns, level, &reached);
     if (code || level <= reached)
         return code;
     now_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
-    code = wait_for_set(s, until_ns > now_ns ? until_ns - now_ns : 0);
-    pthread_mutex_lock(&s->ckpt->lock);
-    if (!code)
-        s->level = WEIR_LEVEL_HOME;
-    pthread_mutex_unlock(&s->ckpt->lock);
-    return code;
+    return wait_for_set(s, until_ns > now_ns ? until_ns - now_ns : 0);
 }
 
 void weir_saving_cancel(weir_saving *s)
@@ -595,18 +652,17 @@ void weir_saving_close(weir_saving *s)
     if (!s || ckpt_check(s->ckpt))
         return;
     weir_ckpt *ckpt = s->ckpt;
+    waiter_close(s);
     pthread_mutex_lock(&ckpt->lock);
-    /* The writer is done with it, and nobody has asked. */
-    if (s->refs == 1 && s->code && s->code != -ECANCELED && !s->asked) {
-        ckpt->code = s->code;
-        memcpy(ckpt->text, s->text, sizeof ckpt->text);
-    }
     saving_unref(s);
     pthread_mutex_unlock(&ckpt->lock);
 }
 
 void weir_ckpt_stats_get(weir_ckpt *ckpt, weir_ckpt_stats *stats)
 {
+    *stats = (weir_ckpt_stats){0};
+    if (ckpt_check(ckpt))
+        return;
     pthread_mutex_lock(&ckpt->lock);
     *stats = ckpt->stats;
     pthread_mutex_unlock(&ckpt->lock);

@@ -49,7 +49,7 @@ int weir_ckpt_put_text(weir_store *store, const char *prefix, const char *name, 
                        size_t size, struct weir_ref *ref);
 /* Of a committed checkpoint: the merged manifest, if it has several ranks, and
  * model.safetensors.index.json, for tools that know nothing of Weir. */
-int weir_ckpt_put_indexes(weir_store *store, const char *run, uint64_t step);
+int weir_ckpt_put_indexes(weir_store *store, const char *run, const struct weir_save *save);
 
 /* For the benchmark: which ranges of which ranks' files weir_restore_read() would read. */
 typedef int (*weir_plan_fn)(void *arg, uint32_t part, uint64_t at, uint64_t size);

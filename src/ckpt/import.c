@@ -54,12 +54,15 @@ static int load_file(struct weir_import *m, const char *path, struct weir_value 
         m->format = "torch";
         return weir_torchfile_load(root, &m->arena, &span);
     }
-    if (magic[0] == '\x80' && magic[1] >= 2 && magic[1] <= 5 &&
-        weir_st_header_size((const uint8_t *)magic, file->size, &header))
+    bool is_other = weir_st_header_size((const uint8_t *)magic, file->size, &header) != 0;
+    if (is_other && magic[0] == '\x80' && magic[1] >= 2 && magic[1] <= 5)
         return weir_fail(ENOTSUP,
                          "'%s' is a bare pickle, as torch.save() wrote before version 1.6: load it "
                          "in Python and save it again",
                          path);
+    if (is_other)
+        return weir_fail_in(-EBADMSG, "'%s' is neither an archive of torch.save() nor safetensors",
+                            path);
     m->format = "safetensors";
     return weir_stfile_load(root, &m->arena, &m->source, path, &m->metadata);
 }

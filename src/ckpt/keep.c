@@ -10,6 +10,12 @@
 #include "ckpt/run.h"
 #include "util/err.h"
 
+uint64_t weir_keep_grace_ns(uint64_t grace_s)
+{
+    uint64_t grace_ns;
+    return __builtin_mul_overflow(grace_s, 1000000000, &grace_ns) ? UINT64_MAX : grace_ns;
+}
+
 bool weir_keep_is_surplus(void *arg, const struct weir_ledger_entry *entry)
 {
     const struct weir_keep *keep = arg;
@@ -51,15 +57,23 @@ static void pruning_close(struct pruning *p)
     weir_ledger_close(p->ledger);
 }
 
-/* The newest live entry of which everything is there that the log names, or NULL. */
-static const struct weir_ledger_entry *newest_good(const struct pruning *p)
+/* The newest live entry of which everything is there that the log names, or NULL. One that cannot
+ * be looked at now may well be good: then nothing is decided. */
+static int newest_good(const struct pruning *p, const struct weir_ledger_entry **out)
 {
     uint64_t size;
-    for (size_t i = p->state.count; i-- > 0;)
-        if (!p->state.entries[i].retired_ns &&
-            weir_run_look(p->ledger, &p->state.entries[i], true, &size) == 0)
-            return &p->state.entries[i];
-    return NULL;
+    *out = NULL;
+    for (size_t i = p->state.count; i-- > 0 && !*out;) {
+        if (p->state.entries[i].retired_ns)
+            continue;
+        int code = weir_run_look(p->ledger, &p->state.entries[i], true, &size);
+        if (!code)
+            *out = &p->state.entries[i];
+        else if (code != -EBADMSG && code != -EPROTO && code != -ENOENT)
+            return weir_fail_in(code, "whether step %s is whole is not known",
+                                p->state.entries[i].save.name);
+    }
+    return 0;
 }
 
 static int count_one(void *arg, const weir_ckpt_info *info)
@@ -84,19 +98,16 @@ static int tell(struct pruning *p)
 
 static int retire_and_collect(struct pruning *p, uint64_t grace_s)
 {
-    uint64_t grace_ns;
     weir_gc_result gc = {0};
     size_t count;
-    if (__builtin_mul_overflow(grace_s, 1000000000, &grace_ns))
-        grace_ns = UINT64_MAX;
     int code = tell(p);
     if (code || p->dry)
         return code;
     code = weir_ledger_retire(p->ledger, 0, p->retire, p->retire_arg, &count);
     if (code)
         return code;
-    code = weir_ledger_collect(weir_ledger_store(p->ledger), weir_ledger_name(p->ledger), grace_ns,
-                               &gc);
+    code = weir_ledger_collect(weir_ledger_store(p->ledger), weir_ledger_name(p->ledger),
+                               weir_keep_grace_ns(grace_s), &gc);
     p->result.retired = count;
     p->result.deleted = gc.saves;
     p->result.deleted_bytes = gc.bytes;
@@ -140,8 +151,9 @@ int weir_ckpt_prune(weir_store *store, const char *run, const weir_prune_options
     p.dry = opts.flags & WEIR_PRUNE_DRY_RUN;
     p.retire = weir_keep_is_surplus;
     p.retire_arg = &keep;
-    keep.good = newest_good(&p);
-    code = retire_and_collect(&p, opts.retired_grace_s);
+    code = newest_good(&p, &keep.good);
+    if (!code)
+        code = retire_and_collect(&p, opts.retired_grace_s);
     if (result)
         *result = p.result;
     pruning_close(&p);
@@ -173,11 +185,12 @@ static int objection(const struct pruning *p, struct chosen *chosen)
             return weir_fail(EPERM, "step %s of '%s' is kept as '%s': take the name off first",
                              label->save.name, weir_ledger_name(p->ledger), label->name);
     }
-    const struct weir_ledger_entry *good = newest_good(p);
-    if (good && is_chosen(chosen, good))
-        return weir_fail(EPERM, "step %s is the newest good checkpoint of '%s'", good->save.name,
+    const struct weir_ledger_entry *good;
+    int code = newest_good(p, &good);
+    if (!code && good && is_chosen(chosen, good))
+        code = weir_fail(EPERM, "step %s is the newest good checkpoint of '%s'", good->save.name,
                          weir_ledger_name(p->ledger));
-    return 0;
+    return code;
 }
 
 static int take_names_off(struct pruning *p, struct chosen *chosen)

@@ -135,10 +135,30 @@ static int name_pieces(struct weir_layout *l)
         l->places[i] = (struct weir_st_tensor){
             .name = l->names + used, .dtype = t->dtype, .ndim = t->ndim, .shape = t->shape};
         used += piece_name(l->names + used, room - used, t);
-        if (i && !strcmp(l->places[i - 1].name, l->places[i].name))
-            return weir_fail(EINVAL, "tensor '%.200s' is given twice", l->places[i].name);
     }
     return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A piece of "w" and a tensor that is called "w[0:2]" would have one name in the file, wherever
+ * they stand. */
+static int names_check(const struct weir_layout *l)
+{
+    const char **names = weir_alloc((l->count + 1) * sizeof *names);
+    int code = names ? 0 : weir_fail_memory();
+    for (size_t i = 0; !code && i < l->count; i++)
+        names[i] = l->places[i].name;
+    if (!code)
+        qsort(names, l->count, sizeof *names, by_name);
+    for (size_t i = 1; !code && i < l->count; i++)
+        if (!strcmp(names[i - 1], names[i]))
+            code = weir_fail(EINVAL, "tensor '%.200s' is given twice", names[i]);
+    free(names);
+    return code;
 }
 
 int weir_layout_make(struct weir_layout *out, const weir_tensor *tensors, size_t count)
@@ -148,6 +168,8 @@ int weir_layout_make(struct weir_layout *out, const weir_tensor *tensors, size_t
     int code = choose(&l, tensors, count);
     if (!code)
         code = name_pieces(&l);
+    if (!code)
+        code = names_check(&l);
     if (!code && l.count)
         code = weir_st_make(l.places, l.count, metadata, 1, &l.header, &l.header_size);
     if (code) {

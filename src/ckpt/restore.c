@@ -18,15 +18,25 @@
 #include "util/json.h"
 #include "util/sys.h"
 
-enum { SPANS_MAX = 1 << 20 }; /* planned at once: 56 MiB */
+enum {
+    SPANS_MAX = 1 << 20, /* planned at once: 56 MiB */
+    FILES_MAX = 128,     /* open at once: two descriptors each, and a process has 1,024 */
+};
 
 /* ---- opening ---- */
 
+#define FILE_END ".safetensors"
+
+/* Whether it is an object that has this name, or one that ends so. */
+static bool ends_so(const struct weir_ref *ref, const char *end)
+{
+    size_t size = strlen(ref->name), tail = strlen(end);
+    return ref->kind == WEIR_REF_OBJECT && size >= tail && !strcmp(ref->name + size - tail, end);
+}
+
 bool weir_restore_is_file(const struct weir_ref *ref)
 {
-    static const char end[] = ".safetensors";
-    size_t size = strlen(ref->name), tail = sizeof end - 1;
-    return ref->kind == WEIR_REF_OBJECT && size >= tail && !strcmp(ref->name + size - tail, end);
+    return ends_so(ref, FILE_END);
 }
 
 /* The object of a part that has this name, or that ends so; -ENOENT. */
@@ -40,8 +50,7 @@ static int part_object(weir_restore *r, uint32_t number, const char *end, weir_o
     for (uint32_t i = 0; i < part.refs; i++) {
         struct weir_ref ref;
         weir_part_ref(&ref, &at);
-        size_t size = strlen(ref.name), tail = strlen(end);
-        if (ref.kind == WEIR_REF_OBJECT && size >= tail && !strcmp(ref.name + size - tail, end))
+        if (ends_so(&ref, end))
             return weir_view_object(r->view, &ref, out);
     }
     return -ENOENT;
@@ -164,14 +173,23 @@ int weir_restore_open_this(weir_restore **out, weir_store *store, const char *ru
     return open_one(out, store, run, &which);
 }
 
+/* They are opened again when they are needed. */
+static void close_files(weir_restore *r)
+{
+    for (uint32_t i = 0; r->open_count && i < r->info.ranks; i++) {
+        weir_object_close(r->files[i]);
+        r->files[i] = NULL;
+    }
+    r->open_count = 0;
+}
+
 void weir_restore_close(weir_restore *r)
 {
     if (!r)
         return;
-    for (uint32_t i = 0; i < r->info.ranks; i++) {
-        weir_object_close(r->files[i]);
+    close_files(r);
+    for (uint32_t i = 0; i < r->info.ranks; i++)
         free(r->names[i]);
-    }
     free(r->files);
     free(r->names);
     weir_manifest_free(r->manifest);
@@ -405,7 +423,8 @@ static int file_of(weir_restore *r, uint32_t part, weir_object **out)
 {
     int code = 0;
     if (!r->files[part]) {
-        code = part_object(r, part, ".safetensors", &r->files[part]);
+        code = part_object(r, part, FILE_END, &r->files[part]);
+        r->open_count += !code;
         if (code == -ENOENT)
             code = weir_fail(EBADMSG, "rank %u of '%s' has no file", part, r->info.prefix);
     }
@@ -419,14 +438,14 @@ static int fail_tensor(weir_restore *r, const struct weir_span *span, int code)
                         weir_manifest_at(r->manifest, span->tag)->name);
 }
 
-/* The next file, and its spans. */
+/* The next file, and its spans; 0 also if there are too many open: the rest is another pass. */
 static int next_file(void *arg, struct weir_reading *out)
 {
     struct plan *p = arg;
     const struct weir_span *spans = &p->spans[p->next], *bad = spans;
     size_t count = 0, left = p->count - p->next;
     weir_object *file;
-    if (!left)
+    if (!left || (p->restore->open_count == FILES_MAX && !p->restore->files[spans->group]))
         return 0;
     int code = file_of(p->restore, spans->group, &file);
     for (; !code && count < left && spans[count].group == spans->group; count++)
@@ -460,18 +479,30 @@ static int plan_tell(struct plan *p)
     return code;
 }
 
+static uint64_t bytes_left(const struct plan *p)
+{
+    uint64_t bytes = 0;
+    for (size_t i = p->next; i < p->count; i++)
+        bytes += weir_span_bytes(&p->spans[i]);
+    return bytes;
+}
+
 /* Reads what is planned, in the order of the files. */
 static int plan_run(struct plan *p)
 {
     struct weir_readings sources = {.next = next_file, .arg = p};
-    const struct weir_span *bad;
+    const struct weir_span *bad = NULL;
+    int code = 0;
     if (!p->is_sorted)
         qsort(p->spans, p->count, sizeof *p->spans, by_place);
     if (p->only)
         return plan_tell(p);
-    for (size_t i = 0; i < p->count; i++)
-        sources.bytes += weir_span_bytes(&p->spans[i]);
-    int code = weir_readings_run(p->restore->store, &sources, p->progress, p->arg, &bad);
+    while (!code && p->next < p->count) {
+        if (p->restore->open_count == FILES_MAX)
+            close_files(p->restore);
+        sources.bytes = bytes_left(p);
+        code = weir_readings_run(p->restore->store, &sources, p->progress, p->arg, &bad);
+    }
     if (code == -ECANCELED)
         weir_fail(ECANCELED, "loading '%s' was stopped", p->restore->info.prefix);
     else if (code && bad)
@@ -579,10 +610,12 @@ static int put_index(weir_restore *r)
     return code;
 }
 
-int weir_ckpt_put_indexes(weir_store *store, const char *run, uint64_t step)
+int weir_ckpt_put_indexes(weir_store *store, const char *run, const struct weir_save *save)
 {
     weir_restore *r;
-    int code = weir_restore_open(&r, store, run, step);
+    const weir_ckpt_info info = {
+        .step = weir_run_step(save), .attempt = save->attempt, .save = save->number};
+    int code = weir_restore_open_this(&r, store, run, &info);
     if (code)
         return code;
     if (r->info.ranks > 1)

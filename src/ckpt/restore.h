@@ -11,6 +11,7 @@ struct weir_restore {
     struct weir_view *view;
     struct weir_manifest *manifest;
     weir_object **files; /* of each rank, opened when they are needed */
+    uint32_t open_count; /* of those */
     char **names;        /* theirs, when they are needed */
     weir_restore_info info;
     char *meta;

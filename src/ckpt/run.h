@@ -30,6 +30,7 @@ struct weir_keep {
     const struct weir_ledger_state *state;
     const struct weir_ledger_entry *good; /* one that stays in any case, or NULL */
 };
+uint64_t weir_keep_grace_ns(uint64_t grace_s);
 bool weir_keep_is_surplus(void *keep, const struct weir_ledger_entry *entry);
 
 #endif

@@ -120,7 +120,19 @@ static int check_object(struct check *c, weir_object *obj, uint32_t part, bool i
     return code;
 }
 
-/* What a part names. Its tables were read, and checked, when the restore was opened. */
+/* Answers what is wrong with an object that a part names as a whole. */
+static int open_ref(struct check *c, const struct weir_ref *ref, weir_object **out)
+{
+    struct weir_table *table;
+    if (ref->kind == WEIR_REF_OBJECT)
+        return weir_view_object(c->restore->view, ref, out);
+    int code = weir_view_table(c->restore->view, ref, &table); /* all of it is read */
+    if (!code)
+        weir_table_close(table);
+    return code;
+}
+
+/* What a part names: also its own manifest, which nobody has read if there is the merged one. */
 static int check_part(struct check *c, uint32_t number)
 {
     char key[WEIR_KEY_BYTES_MAX + 256];
@@ -129,17 +141,16 @@ static int check_part(struct check *c, uint32_t number)
     const uint8_t *at = part.refs_at;
     for (uint32_t i = 0; !code && i < part.refs; i++) {
         struct weir_ref ref;
-        weir_object *obj;
+        weir_object *obj = NULL;
         weir_part_ref(&ref, &at);
-        if (ref.kind != WEIR_REF_OBJECT)
-            continue;
         snprintf(key, sizeof key, "%s/%s", c->restore->info.prefix, ref.name);
-        weir_damage damage = {.key = key, .code = weir_view_object(c->restore->view, &ref, &obj)};
+        weir_damage damage = {.key = key, .code = open_ref(c, &ref, &obj)};
         if (damage.code) {
             code = damage.code == -ESTALE ? damage.code : tell(c, &damage);
             continue;
         }
-        code = check_object(c, obj, number, weir_restore_is_file(&ref));
+        if (obj)
+            code = check_object(c, obj, number, weir_restore_is_file(&ref));
         weir_object_close(obj);
     }
     return code;

@@ -33,14 +33,43 @@ int ckpt_step(struct cli *cli, uint64_t *step, const char *text)
     return 0;
 }
 
+/* What is not there: the run, or the step; 0 if both are. */
+struct lookup {
+    uint64_t step;
+    bool found;
+};
+
+static int is_it(void *arg, const weir_ckpt_info *info)
+{
+    struct lookup *l = arg;
+    l->found |= l->step == WEIR_STEP_NEWEST || l->step == info->step;
+    return 0;
+}
+
+static int say_missing(struct cli *cli, const char *run, uint64_t step)
+{
+    struct lookup l = {.step = step};
+    int code = weir_ckpt_each(cli->store, run, 0, is_it, &l);
+    if (code || l.found)
+        return code;
+    return step == WEIR_STEP_NEWEST
+               ? weir_fail(ENOENT, "run '%s' has no checkpoint", run)
+               : weir_fail(ENOENT, "run '%s' has no checkpoint of step %" PRIu64, run, step);
+}
+
 int ckpt_open(struct cli *cli, weir_restore **out, const char *run, const char *which)
 {
-    uint64_t step;
-    if (!which || !strcmp(which, "newest"))
-        return weir_restore_open(out, cli->store, run, WEIR_STEP_NEWEST);
-    if (read_step(&step, which))
-        return weir_restore_open(out, cli->store, run, step);
-    return weir_restore_open_named(out, cli->store, run, which);
+    char why[WEIR_TEXT_MAX];
+    uint64_t step = WEIR_STEP_NEWEST;
+    bool named = which && strcmp(which, "newest") && !read_step(&step, which);
+    int code = named ? weir_restore_open_named(out, cli->store, run, which)
+                     : weir_restore_open(out, cli->store, run, step);
+    if (code != -ENOENT)
+        return code;
+    snprintf(why, sizeof why, "%s", weir_error_text());
+    return say_missing(cli, run, named ? WEIR_STEP_NEWEST : step) == -ENOENT
+               ? -ENOENT
+               : weir_fail_text(code, why);
 }
 
 const char *ckpt_names(char *out, size_t size, const weir_ckpt_info *info)

@@ -301,10 +301,9 @@ const struct command cmd_ckpt_export = {
         "that NAME together from the pieces that the ranks saved. If DEST ends in .safetensors it "
         "is one file; else it is a directory as Hugging Face's libraries read it: "
         "model-00001-of-00004.safetensors and so on, and model.safetensors.index.json. Every block "
-        "is verified on the way, memory is bounded, and DEST appears when it is complete. What "
-        "exists is not replaced, unless --force is given; of a directory that has other files, "
-        "too, "
-        "only the weights are.",
+        "is verified on the way, memory is bounded, and DEST appears when it is complete. "
+        "Directories on the way to it are made if they are missing. What exists is not replaced, "
+        "unless --force is given; of a directory that has other files, too, only the weights are.",
     .example = "weir ckpt export llama/pretrain best llama.safetensors\n"
                "weir ckpt export llama/pretrain 120000 out/llama --shard-size 2GB",
     .json = "prefix, step, dest, tensors, size_bytes, files (of a directory)",

@@ -146,9 +146,9 @@ const struct command cmd_ckpt_ls = {
     .about =
         "Without RUN: how many checkpoints each run has, the newest step, when it was committed, "
         "and the bytes of all. With RUN: its checkpoints, oldest first, with the attempt that made "
-        "each and the how-manieth of it that was. One of which something is missing or damaged is "
-        "named on standard error, and the exit code is 1; its bytes are not read (weir ckpt verify "
-        "does that).",
+        "each and its number among the saves of that attempt. One of which something is missing or "
+        "damaged is named on standard error, and the exit code is 1; its bytes are not read (weir "
+        "ckpt verify does that).",
     .example = "weir ckpt ls\n"
                "weir ckpt ls llama/pretrain\n"
                "weir ckpt ls llama/pretrain --json | jq '.[-1].step'",

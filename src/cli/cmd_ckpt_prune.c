@@ -27,7 +27,7 @@ static int run(struct cli *cli)
     weir_prune_result result = {0};
     weir_prune_options prune;
     if (!opts.last)
-        return cli_usage(cli, "--keep-last N has to say how many stay");
+        return cli_usage(cli, "--keep-last N has to say how many stay: at least 1");
     int code = cli_store_open(cli, CLI_WRITE, 0, NULL);
     if (code)
         return code;

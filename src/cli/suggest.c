@@ -31,13 +31,23 @@ static unsigned distance(const char *a, const char *b)
     return rows[m][n];
 }
 
+/* How long the words are that both begin with: of "ckpt foo" and "ckpt ls" only the last counts. */
+static size_t same_words(const char *a, const char *b)
+{
+    size_t same = 0;
+    for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+        if (a[i] == ' ')
+            same = i + 1;
+    return same;
+}
+
 void suggest_add(struct suggestion *s, const char *name)
 {
     /* Something that shares less than half its letters is not what was meant; the beginning of
      * a longer name is. */
     size_t typed = strlen(s->typed);
     unsigned d = typed > 1 && !strncmp(s->typed, name, typed) ? 1 : distance(s->typed, name);
-    if (2 * d <= strlen(name) && (!s->best || d < s->distance)) {
+    if (2 * d <= strlen(name + same_words(s->typed, name)) && (!s->best || d < s->distance)) {
         s->best = name;
         s->distance = d;
     }

@@ -8,8 +8,9 @@
  * where it comes from; else it goes. None of this can fail a put or a removal: then there is no
  * spare.
  *
- * The space is on loan. It is at most half of what is free, and given back when it is needed, when
- * the last one who added to it closes, and by gc. Any thread may call.
+ * The space is on loan. It is at most half of what is free, and given back when it is needed, by
+ * gc, and when a handle closes that has kept one: then all go, whoever kept them. Any thread may
+ * call.
  */
 #ifndef WEIR_IO_SPARE_H
 #define WEIR_IO_SPARE_H

@@ -367,7 +367,8 @@ struct committing {
     const char *label;
 };
 
-/* Labels an entry that was just added, unless a save begun later has the label. */
+/* Labels an entry that was just added, unless a save begun later has the label, or there are too
+ * many: what was saved is worth more than its name. */
 static int label_committed(struct weir_ledger_state *s, const struct committing *c)
 {
     struct labelling l = {.label = c->label, .save = &c->entry.save};
@@ -376,12 +377,8 @@ static int label_committed(struct weir_ledger_state *s, const struct committing 
         (has->save.attempt > c->entry.save.attempt ||
          (has->save.attempt == c->entry.save.attempt && has->save.number > c->entry.save.number)))
         return 0;
-    if (!drop_label(s, &l) && s->label_count == WEIR_LABELS_MAX)
-        return weir_fail(E2BIG,
-                         "it cannot be named '%s': there are %d names, the limit: take some "
-                         "off",
-                         c->label, WEIR_LABELS_MAX);
-    return add_label(s, &l);
+    bool had = drop_label(s, &l);
+    return had || s->label_count < WEIR_LABELS_MAX ? add_label(s, &l) : 0;
 }
 
 static int do_commit(struct weir_ledger *ledger, struct weir_ledger_state *s, void *arg)

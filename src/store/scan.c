@@ -2,11 +2,11 @@
  *
  * The blocks that the spans touch are read in units of at most 1 MiB that begin and end at block
  * boundaries, several in flight, in the order of the object; where one object ends, the next one's
- * units follow. A unit that lies within one row of a
- * span can land in the caller's memory if that is aligned (then no byte is copied), and does unless
- * that is the slower way here (landing.h); any other lands in a pool buffer. Every block of it is
- * checked before the caller may see it; a unit that fails is wiped. Foreign objects take the same
- * way; what is not yet known of them is learned instead of checked.
+ * units follow. A unit that lies within one row of a span can land in the caller's memory if that
+ * is aligned (then no byte is copied), and does unless that is the slower way here (landing.h); any
+ * other lands in a pool buffer. Every block of it is checked before the caller may see it; a unit
+ * that fails is wiped. Foreign objects take the same way; what is not yet known of them is learned
+ * instead of checked.
  */
 #include <assert.h>
 #include <errno.h>

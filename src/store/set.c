@@ -14,9 +14,20 @@ enum {
     WAIT_NS_MIN = 1000000,     /* a waiter looks at the log again after this, */
     WAIT_NS_MAX = 500000000,   /* doubling up to this */
     STALL_NS_MIN = 1000000000, /* it takes a set that has not got on for this long for stuck, */
-    MISSING_MAX = 8,           /* parts that an answer names */
+    NAME_NS_MIN = 1000000000,  /* parts that are missing are looked for no more often, */
+    MISSING_MAX = 8,           /* and so many of them are named */
 };
 #define STALL_NS_MAX 60000000000ull /* and looks again after twice the time, up to this */
+
+/* Where a waiter stands. It goes on from call to call: who waits in short slices must not ask more
+ * than others. */
+struct pace {
+    uint64_t begun_ns;
+    uint64_t nap_ns;
+    uint64_t stall_ns, finish_at_ns;
+    uint64_t name_at_ns;
+    char why[WEIR_TEXT_MAX]; /* it is not complete; empty: nobody has looked yet */
+};
 
 struct weir_set {
     struct weir_ledger *ledger;
@@ -26,6 +37,7 @@ struct weir_set {
     const char *label; /* or NULL */
     weir_set_fn check; /* or NULL */
     void *check_arg;
+    struct pace pace; /* stall_ns 0: nobody has waited yet */
     char prefix[WEIR_KEY_BYTES_MAX + 1];
 };
 
@@ -400,23 +412,37 @@ static int find_absent(const struct weir_set *set, uint32_t level, uint64_t inde
     return code ? code : find_absent(set, level - 1, 2 * index + 1, absent);
 }
 
-/* Who is missing when a waiter gives up: what was found first, if more cannot be told. */
-static int timed_out(const struct weir_set *set, uint64_t timeout_ns)
+/* Looks for the parts that are missing, and remembers what there is to say. */
+static void name_missing(struct weir_set *set)
 {
     struct absent absent = {.count = 0};
-    char list[32 * MISSING_MAX] = "", why[WEIR_TEXT_MAX];
+    char list[32 * MISSING_MAX] = "";
     size_t used = 0;
-    snprintf(why, sizeof why, "%s", weir_fail_last());
-    int code = find_absent(set, set->root_level, 0, &absent);
-    for (unsigned i = 0; !code && i < absent.count && i < MISSING_MAX; i++)
+    if (find_absent(set, set->root_level, 0, &absent))
+        return; /* what was found before is all that can be told */
+    for (unsigned i = 0; i < absent.count && i < MISSING_MAX; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%" PRIu64, i ? ", " : "",
                                  absent.parts[i]);
-    if (code || absent.count < 2)
-        weir_fail_text(-ETIMEDOUT, why);
+    if (!absent.count)
+        weir_fail(ETIMEDOUT, "'%s' is complete, but not committed yet", set->prefix);
+    else if (absent.count == 1)
+        missing(set, absent.parts[0]);
     else
         weir_fail(ETIMEDOUT, "parts %s%s of '%s' are missing", list,
                   absent.count > MISSING_MAX ? " and more" : "", set->prefix);
-    return weir_fail_in(-ETIMEDOUT, "waited %.1f s", (double)timeout_ns / 1e9);
+    snprintf(set->pace.why, sizeof set->pace.why, "%s", weir_fail_last());
+}
+
+/* A waiter gives up, for now. */
+static int timed_out(struct weir_set *set, uint64_t now_ns)
+{
+    struct pace *pace = &set->pace;
+    if (now_ns >= pace->name_at_ns) {
+        name_missing(set);
+        pace->name_at_ns = now_ns + NAME_NS_MIN;
+    }
+    weir_fail_text(-ETIMEDOUT, pace->why);
+    return weir_fail_in(-ETIMEDOUT, "waited %.1f s", (double)(now_ns - pace->begun_ns) / 1e9);
 }
 
 /* Waiters that began together must not look together for ever. */
@@ -427,27 +453,54 @@ static uint64_t jitter(uint64_t ns)
     return ns / 2 + ns / 2 * (random % 1024) / 1024;
 }
 
-int weir_set_wait(struct weir_set *set, uint64_t timeout_ns)
+/* Finishes what somebody may have left undone, and looks again after twice the time. */
+static int finish_stalled(struct weir_set *set, uint64_t now_ns, bool *committed)
 {
-    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO), pause_ns = WAIT_NS_MIN;
-    uint64_t stall_ns = STALL_NS_MIN, stalled_at_ns = jitter(stall_ns);
-    int code = look(set);
+    struct pace *pace = &set->pace;
+    int code = weir_set_finish(set);
+    *committed = !code;
+    snprintf(pace->why, sizeof pace->why, "%s", weir_fail_last());
+    pace->stall_ns = 2 * pace->stall_ns < STALL_NS_MAX ? 2 * pace->stall_ns : STALL_NS_MAX;
+    pace->finish_at_ns = now_ns + jitter(pace->stall_ns);
+    return code;
+}
+
+/* What the log says, if it says more than before. */
+static int look_again(struct weir_set *set)
+{
+    int moved = weir_log_moved(weir_ledger_log(set->ledger));
+    return moved == 1 ? look(set) : moved ? moved : -EAGAIN;
+}
+
+static int begin_waiting(struct weir_set *set, uint64_t now_ns)
+{
+    set->pace = (struct pace){.begun_ns = now_ns,
+                              .nap_ns = WAIT_NS_MIN,
+                              .stall_ns = STALL_NS_MIN,
+                              .finish_at_ns = now_ns + jitter(STALL_NS_MIN)};
+    return look(set);
+}
+
+int weir_set_wait(struct weir_set *set, uint64_t timeout_ns, bool *committed)
+{
+    struct pace *pace = &set->pace;
+    uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    *committed = false;
+    int code = pace->stall_ns ? look_again(set) : begin_waiting(set, start_ns);
     while (code == -EAGAIN) {
-        uint64_t waited_ns = weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
+        uint64_t now_ns = weir_sys->now_ns(WEIR_CLOCK_MONO), waited_ns = now_ns - start_ns;
         bool late = waited_ns >= timeout_ns;
-        if (late || waited_ns >= stalled_at_ns) {
-            code = weir_set_finish(set);
-            if (code == -EAGAIN && late)
-                return timed_out(set, timeout_ns);
-            stall_ns = 2 * stall_ns < STALL_NS_MAX ? 2 * stall_ns : STALL_NS_MAX;
-            stalled_at_ns = waited_ns + jitter(stall_ns);
-            continue;
+        if (now_ns >= pace->finish_at_ns || (late && !*pace->why)) {
+            code = finish_stalled(set, now_ns, committed);
+            if (code != -EAGAIN)
+                break;
         }
-        uint64_t left_ns = timeout_ns - waited_ns, nap_ns = jitter(pause_ns);
+        if (late)
+            return timed_out(set, now_ns);
+        uint64_t left_ns = timeout_ns - waited_ns, nap_ns = jitter(pace->nap_ns);
         weir_sys->sleep_ns(nap_ns < left_ns ? nap_ns : left_ns);
-        pause_ns = 2 * pause_ns < WAIT_NS_MAX ? 2 * pause_ns : WAIT_NS_MAX;
-        int moved = weir_log_moved(weir_ledger_log(set->ledger));
-        code = moved == 1 ? look(set) : moved ? moved : -EAGAIN;
+        pace->nap_ns = 2 * pace->nap_ns < WAIT_NS_MAX ? 2 * pace->nap_ns : WAIT_NS_MAX;
+        code = look_again(set);
     }
     return code;
 }

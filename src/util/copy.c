@@ -33,11 +33,13 @@ void weir_copy_around(void *to, const void *from, size_t size)
             }
         _mm_sfence();
     }
-    memcpy(out, in, size);
+    if (size) /* of an empty tensor there may be nothing to point to */
+        memcpy(out, in, size);
 }
 #else
 void weir_copy_around(void *to, const void *from, size_t size)
 {
-    memcpy(to, from, size);
+    if (size)
+        memcpy(to, from, size);
 }
 #endif

@@ -127,9 +127,12 @@ def test_show_meta_that_is_no_json(weir):
 
 
 @pytest.mark.parametrize("args, text", [
-    (["show", "llama/pre", "9"], "there is no '9' in log 'ckpt/llama/pre'"),
+    (["show", "llama/pre", "9"], "run 'llama/pre' has no checkpoint of step 9"),
+    (["verify", "llama/pre", "9"], "run 'llama/pre' has no checkpoint of step 9"),
+    (["export", "llama/pre", "9", "out"], "run 'llama/pre' has no checkpoint of step 9"),
     (["show", "llama/pre", "best"], "nothing in run 'llama/pre' is named 'best'"),
-    (["show", "nope"], "nothing is committed in log 'ckpt/nope'"),
+    (["show", "nope"], "there is no run 'nope'"),
+    (["show", "nope", "best"], "there is no run 'nope'"),
     (["verify", "../x"], "the run '../x'"),
     (["rm", "llama/pre", "9"], "run 'llama/pre' has no checkpoint of step 9"),
     (["prune", "nope", "--keep-last", "1"], "there is no run 'nope'"),
@@ -137,7 +140,7 @@ def test_show_meta_that_is_no_json(weir):
     (["keep", "llama/pre", "300", "a:b"], "it has no comma and no colon"),
     (["keep", "llama/pre", "300", "12"], "a number is a step, not a name"),
     (["keep", "llama/pre", "--drop", "best"], "is named 'best'"),
-    (["diff", "llama/pre:300", "llama/pre:9"], "there is no '9'"),
+    (["diff", "llama/pre:300", "llama/pre:9"], "run 'llama/pre' has no checkpoint of step 9"),
 ])
 def test_what_is_not_there(three, args, text):
     assert text in three.fails("ckpt", *args)
@@ -145,6 +148,8 @@ def test_what_is_not_there(three, args, text):
 
 @pytest.mark.parametrize("args, text", [
     (["prune", "r"], "--keep-last N has to say how many stay"),
+    (["prune", "r", "--keep-last", "0"], "at least 1"),
+    (["foo"], "there is no command 'ckpt foo' (see"),
     (["rm", "r"], "ckpt rm needs RUN and either STEP or --all"),
     (["rm", "r", "1", "--all"], "ckpt rm needs RUN and either STEP or --all"),
     (["rm", "r", "best"], "'best' is no step"),
@@ -190,11 +195,18 @@ def test_verify_names_file_tensor_and_range(large):
 
 
 def test_verify_what_cannot_be_opened(three):
-    three.flip("ckpt/llama/pre/200-3.1/manifest-00001", 40)
+    three.flip("ckpt/llama/pre/300-5.1/manifest-00001", 40)
     result = three("ckpt", "verify", "llama/pre", "--all", rc=1)
     assert "manifest-00001" in result.err and len(result.lines) == 2
     doc = three("ckpt", "verify", "llama/pre", "--all", "--json", rc=1).doc
-    assert [c["ok"] for c in doc] == [True, False, True]
+    assert [c["ok"] for c in doc] == [True, True, False]
+
+
+def test_verify_a_manifest_beside_the_merged_one(three):
+    three.flip("ckpt/llama/pre/200-3.1/manifest-00001", 40)
+    result = three("ckpt", "verify", "llama/pre", "--all", rc=1)
+    assert "manifest-00001" in result.err
+    assert "damaged ckpt/llama/pre/200-3.1: 1 error" in result.out
 
 
 # ---- keep, prune, rm ----

@@ -166,9 +166,10 @@ static int wait_for(struct actor *a, struct weir_set *set, const struct weir_sav
         return -EOVERFLOW;
     call->save = (struct which){save->attempt, save->number};
     /* Some finish at once what others left undone. */
-    bool at_once = dice_one_in(&a->dice, 4);
-    int code = at_once ? weir_set_finish(set)
-                       : weir_set_wait(set, dice_below(&a->dice, WAIT_MS_MAX) * 1000000);
+    bool at_once = dice_one_in(&a->dice, 4), committed;
+    int code = at_once
+                   ? weir_set_finish(set)
+                   : weir_set_wait(set, dice_below(&a->dice, WAIT_MS_MAX) * 1000000, &committed);
     if (code == -EAGAIN)
         code = -ETIMEDOUT;
     call_end(call, code);

@@ -129,6 +129,8 @@ static int save(struct trainer *t, uint64_t step)
     if (t->me->rank)
         opts.meta = NULL;
     int code = weir_ckpt_save(t->ckpt, step, tensors, count, &opts, &t->saving[t->count]);
+    if (code == -ESTALE) /* an earlier one was told that the life is over */
+        return code;
     if (code)
         return complain(t, "saving", step, code);
     for (unsigned i = 0; i < count; i++) /* the snapshot is taken: this is the next step's */

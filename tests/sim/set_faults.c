@@ -228,7 +228,8 @@ static int finish(const struct weir_save *save, uint64_t wait_ns)
     int code = weir_set_open(&set, it.ledger, save);
     if (code)
         return code;
-    code = wait_ns ? weir_set_wait(set, wait_ns) : weir_set_finish(set);
+    bool committed;
+    code = wait_ns ? weir_set_wait(set, wait_ns, &committed) : weir_set_finish(set);
     weir_set_close(set);
     return code;
 }

@@ -129,7 +129,8 @@ static void finish(struct actor *self, const struct weir_save *save, uint64_t ti
     struct weir_set *set;
     OK(weir_set_open(&set, self->ledger, save));
     struct sim_deed *deed = sim_deed_begin(&world.deeds, self->name, SIM_COMMIT, save);
-    int code = timeout_ns ? weir_set_wait(set, timeout_ns) : weir_set_finish(set);
+    bool committed;
+    int code = timeout_ns ? weir_set_wait(set, timeout_ns, &committed) : weir_set_finish(set);
     deed->claims = !code;
     sim_deed_end(deed, code, is_dead());
     weir_set_close(set);

@@ -302,6 +302,55 @@ static void damage(void)
     weir_restore_close(restore);
 }
 
+/* Who keeps the handle of a save that failed, and does not ask, is told by the next save, or when
+ * he asks the checkpointer; once. */
+static void unasked(void)
+{
+    static const uint64_t shape[] = {2, 2};
+    const weir_tensor t = {.name = "w", .dtype = "I32", .ndim = 2, .shape = shape, .data = matrix};
+    weir_ckpt *ckpt = ckpt_as("unasked", 0, 1, 3), *newer = ckpt_as("unasked", 0, 1, 3);
+    weir_saving *kept[3];
+    for (uint64_t i = 0; i < 3; i++) { /* each must fail: there is a newer life of the run */
+        OK(weir_ckpt_save(ckpt, i + 1, &t, 1, NULL, &kept[i]));
+        OK(weir_ckpt_wait(ckpt, 0, UINT64_MAX));
+        if (i == 0) {
+            CHECK_EQ(weir_ckpt_save(ckpt, 9, &t, 1, NULL, NULL), -ESTALE);
+            CHECK(strstr(weir_error_text(), "an earlier save failed"));
+        }
+        if (i == 1)
+            CHECK_EQ(weir_ckpt_failure(ckpt), -ESTALE);
+        if (i == 2)
+            CHECK_EQ(weir_saving_wait(kept[i], WEIR_LEVEL_NODE, 0), -ESTALE);
+        OK(weir_ckpt_failure(ckpt)); /* it is heard */
+    }
+    for (int i = 0; i < 3; i++)
+        weir_saving_close(kept[i]);
+    OK(weir_ckpt_failure(ckpt));
+    weir_ckpt_close(ckpt);
+    weir_ckpt_close(newer);
+}
+
+/* Two tensors that would have one name in the file. */
+static void one_name_twice(void)
+{
+    static const uint64_t whole[] = {4}, half[] = {2}, zero[] = {0};
+    const weir_tensor tensors[] = {
+        {.name = "w",
+         .dtype = "I32",
+         .ndim = 1,
+         .shape = half,
+         .global_shape = whole,
+         .offset = zero,
+         .data = matrix},
+        {.name = "w!", .dtype = "I32", .ndim = 1, .shape = half, .data = matrix}, /* between them */
+        {.name = "w[0:2]", .dtype = "I32", .ndim = 1, .shape = half, .data = matrix},
+    };
+    weir_ckpt *ckpt = ckpt_as("one-name", 0, 1, 3);
+    CHECK_EQ(weir_ckpt_save(ckpt, 1, tensors, 3, NULL, NULL), -EINVAL);
+    CHECK(strstr(weir_error_text(), "'w[0:2]' is given twice"));
+    weir_ckpt_close(ckpt);
+}
+
 static void failures(void)
 {
     static const uint64_t shape[] = {2, 2}, huge[] = {UINT64_MAX, 2};
@@ -354,6 +403,8 @@ int main(void)
     RUN(names);
     RUN(retention);
     RUN(damage);
+    RUN(unasked);
+    RUN(one_name_twice);
     RUN(failures);
     weir_store_close(store);
     return TEST_RESULT;

@@ -384,6 +384,10 @@ static void labels_move(void)
         OK(weir_ledger_label(ledger, many, &a, NULL));
     }
     CHECK_EQ(weir_ledger_label(ledger, "more", &a, NULL), -E2BIG);
+    struct weir_save c = save_of("c", attempt, 3); /* what is saved is worth more than its name */
+    const uint8_t root[WEIR_SHA256_BYTES] = {1};
+    OK(weir_ledger_commit(ledger, &c, root, "more"));
+    CHECK(labelled("more") == 0 && strstr(entries(), "c-"));
     OK(weir_ledger_label(ledger, "best", &a, NULL)); /* moving is no more */
     CHECK_EQ(labelled("n255"), 1);
     static const char *const wrong[] = {"", "12", "newest", "a,b", "a:b", "a/b", ".."};

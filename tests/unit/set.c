@@ -115,7 +115,7 @@ static void retired_is_deleted(void)
     OK(weir_gc(store, WEIR_GC_NOW, &result, NULL, NULL));
     CHECK_EQ(result.saves, 0);
     OK(weir_set_open(&set, ledger, &stuck));
-    CHECK_EQ(weir_set_wait(set, 0), -ESTALE);
+    CHECK_EQ(weir_set_wait(set, 0, &committed), -ESTALE);
     CHECK(strstr(weir_error_text(), "given up, or retired and deleted"));
     weir_set_close(set);
     CHECK_EQ(put_part(&stuck, 0, &committed), 0);
