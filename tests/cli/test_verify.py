@@ -78,7 +78,8 @@ def test_gc(weir):
     assert len(weir.debris()[0]) == 1
     doc = weir.json("gc", "--now")
     assert doc == {"dry_run": False, "saves": 0, "objects": 0, "size_bytes": 0, "temporaries": 1,
-                   "voids_placed": 0, "voids_removed": 0, "links_restored": 0, "young": 0}
+                   "voids_placed": 0, "voids_removed": 0, "links_restored": 0,
+                   "spare_bytes": 0, "young": 0}
     assert weir.debris() == ([], 0) and weir.keys() == before
     assert weir("gc", "-q", "--now").out == ""
 
