@@ -465,21 +465,3 @@ def test_export_stopped(large, dest):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and err == b"weir: stopped by SIGINT\n"
     assert [p.name for p in large.cwd.iterdir()] == ["weir-store"]
-
-
-def test_export_is_read_by_the_library(three):
-    torch_files = pytest.importorskip("safetensors.torch", reason="there is no safetensors")
-    torch = pytest.importorskip("torch")
-    three("ckpt", "export", "llama/pre", "200", "out.safetensors")
-    three("ckpt", "export", "llama/pre", "200", "dir", "--shard-size", "64K")
-    one = torch_files.load_file(three.cwd / "out.safetensors")
-    many = {}
-    for path in sorted((three.cwd / "dir").glob("*.safetensors")):
-        many.update(torch_files.load_file(path))
-    assert set(one) == set(many)
-    for name, tensor in one.items():
-        assert torch.equal(tensor.view(torch.uint8), many[name].view(torch.uint8)), name
-    assert torch.equal(one["w"], torch.arange(1, 121, dtype=torch.float32).reshape(12, 10))
-    assert one["model.layers.1.brain"][0].item() == 1 + 1 / 128
-    assert one["eight"].dtype == torch.float8_e4m3fn
-    assert os.path.getsize(three.cwd / "out.safetensors") > 8 * BIG
