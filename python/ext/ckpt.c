@@ -211,14 +211,12 @@ static void ckpt_dealloc(PyObject *object)
 /* ---- saving ---- */
 
 /* (name, dtype, shape, address, global_shape or None, offset or None, replica, replicas) */
-static int read_tensor(PyObject *tuple, weir_tensor *t, uint64_t **sizes)
+static int read_tensor(void *unused, PyObject *tuple, void *item, uint64_t **sizes)
 {
     PyObject *shape, *global_shape, *offset;
     unsigned long long address;
-    if (!PyTuple_Check(tuple)) {
-        PyErr_SetString(PyExc_TypeError, "a tensor is a tuple");
-        return -1;
-    }
+    weir_tensor *t = item;
+    (void)unused;
     if (!PyArg_ParseTuple(tuple, "ssOKOOO&O&", &t->name, &t->dtype, &shape, &address, &global_shape,
                           &offset, ext_u32, &t->replica, ext_u32, &t->replicas))
         return -1;
@@ -231,20 +229,15 @@ static int read_tensor(PyObject *tuple, weir_tensor *t, uint64_t **sizes)
     return 0;
 }
 
-/* How many numbers the shapes and offsets of all tensors have at most; -1 with an exception. */
-static Py_ssize_t count_sizes(PyObject *list)
+static Py_ssize_t count_sizes(PyObject *tuple)
 {
-    Py_ssize_t count = 0;
-    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
-        PyObject *tuple = PyList_GetItem(list, i);
-        PyObject *shape = PyTuple_Check(tuple) ? PyTuple_GetItem(tuple, 2) : NULL;
-        if (!shape || !PyTuple_Check(shape)) {
-            PyErr_SetString(PyExc_TypeError, "a tensor is a tuple with its shape as the third");
-            return -1;
-        }
-        count += 3 * PyTuple_Size(shape);
+    PyObject *shape =
+        PyTuple_Check(tuple) && PyTuple_Size(tuple) > 2 ? PyTuple_GetItem(tuple, 2) : NULL;
+    if (!shape || !PyTuple_Check(shape)) {
+        PyErr_SetString(PyExc_TypeError, "a tensor is a tuple with its shape as the third");
+        return -1;
     }
-    return count;
+    return 3 * PyTuple_Size(shape);
 }
 
 static int step_room(void *handle, uint64_t timeout_ns)
@@ -303,24 +296,13 @@ static PyObject *ckpt_save(PyObject *object, PyObject *args)
                           ext_u64, &opts.number, &opts.name) ||
         !ckpt_of(self))
         return NULL;
-    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : -1;
-    Py_ssize_t numbers = count < 0 ? -1 : count_sizes(list);
-    if (numbers < 0) {
-        if (count < 0)
-            PyErr_SetString(PyExc_TypeError, "the tensors are a list");
-        return NULL;
-    }
-    weir_tensor *tensors = calloc((size_t)count + 1, sizeof *tensors);
-    uint64_t *sizes = calloc((size_t)numbers + 1, sizeof *sizes), *at = sizes;
-    int bad = !tensors || !sizes;
-    if (bad)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; !bad && i < count; i++)
-        bad = read_tensor(PyList_GetItem(list, i), &tensors[i], &at);
-    if (!bad)
-        out = save_tensors(self, step, tensors, (size_t)count, &opts);
-    free(tensors);
-    free(sizes);
+    struct ext_list tensors = {.what = "the tensors",
+                               .item_bytes = sizeof(weir_tensor),
+                               .count = count_sizes,
+                               .read = read_tensor};
+    if (!ext_list_read(&tensors, list))
+        out = save_tensors(self, step, tensors.items, tensors.items_count, &opts);
+    ext_list_free(&tensors);
     return out;
 }
 

@@ -35,6 +35,22 @@ int ext_timeout(PyObject *seconds, uint64_t *out);
 Py_ssize_t ext_sizes(PyObject *tuple, Py_ssize_t ndim, uint64_t **at, const uint64_t **out);
 PyObject *ext_shape(const uint64_t *shape, uint32_t ndim);
 
+/* A list of tuples as an array: room for what they point to is found first, then each is read. */
+struct ext_list {
+    const char *what; /* "the tensors": for the error of something that is no list */
+    size_t item_bytes;
+    /* How many sizes a tuple has at most; -1 with an exception. */
+    Py_ssize_t (*count)(PyObject *tuple);
+    /* Reads one; -1 with an exception. */
+    int (*read)(void *arg, PyObject *tuple, void *item, uint64_t **sizes);
+    void *arg;
+    void *items; /* the array, and */
+    size_t items_count;
+    uint64_t *sizes; /* what it points to; ext_list_free() */
+};
+int ext_list_read(struct ext_list *list, PyObject *object);
+void ext_list_free(struct ext_list *list);
+
 /* The store behind a Store object, counted: it stays open until each holder has let go. NULL with
  * an exception if it is closed. */
 weir_store *ext_store_hold(PyObject *store);

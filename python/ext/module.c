@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static PyObject *damaged_error, *stale_error;
 
@@ -119,6 +120,40 @@ PyObject *ext_shape(const uint64_t *shape, uint32_t ndim)
             Py_CLEAR(tuple);
     }
     return tuple;
+}
+
+int ext_list_read(struct ext_list *list, PyObject *object)
+{
+    if (!PyList_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s are a list", list->what);
+        return -1;
+    }
+    Py_ssize_t count = PyList_Size(object), sizes = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_ssize_t more = list->count(PyList_GetItem(object, i));
+        if (more < 0)
+            return -1;
+        sizes += more;
+    }
+    list->items_count = (size_t)count;
+    list->items = calloc((size_t)count + 1, list->item_bytes);
+    list->sizes = calloc((size_t)sizes + 1, sizeof *list->sizes);
+    if (!list->items || !list->sizes) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    uint64_t *at = list->sizes;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (list->read(list->arg, PyList_GetItem(object, i),
+                       (char *)list->items + (size_t)i * list->item_bytes, &at))
+            return -1;
+    return 0;
+}
+
+void ext_list_free(struct ext_list *list)
+{
+    free(list->items);
+    free(list->sizes);
 }
 
 int ext_add_type(PyObject *module, PyType_Spec *spec, PyObject **out)

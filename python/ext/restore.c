@@ -204,11 +204,12 @@ static int watch(void *arg, uint64_t more)
 }
 
 /* (number, offset or None, shape or None, address) */
-static int read_slice(weir_restore *restore, PyObject *tuple, weir_slice *slice, uint64_t **sizes)
+static int read_slice(void *restore, PyObject *tuple, void *item, uint64_t **sizes)
 {
     PyObject *offset, *shape;
     unsigned long long number, address;
     weir_tensor_info info;
+    weir_slice *slice = item;
     if (!PyArg_ParseTuple(tuple, "KOOK", &number, &offset, &shape, &address))
         return -1;
     int code = weir_restore_tensor(restore, (size_t)number, &info);
@@ -224,20 +225,16 @@ static int read_slice(weir_restore *restore, PyObject *tuple, weir_slice *slice,
                : 0;
 }
 
-/* How many numbers the offsets and shapes of all slices have; -1 with an exception. */
-static Py_ssize_t count_sizes(PyObject *list)
+static Py_ssize_t count_sizes(PyObject *tuple)
 {
     Py_ssize_t count = 0;
-    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
-        PyObject *tuple = PyList_GetItem(list, i);
-        if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 4) {
-            PyErr_SetString(PyExc_TypeError, "a slice is a tuple of four");
-            return -1;
-        }
-        for (int k = 1; k < 3; k++) {
-            PyObject *sizes = PyTuple_GetItem(tuple, k);
-            count += PyTuple_Check(sizes) ? PyTuple_Size(sizes) : 0;
-        }
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 4) {
+        PyErr_SetString(PyExc_TypeError, "a slice is a tuple of four");
+        return -1;
+    }
+    for (int k = 1; k < 3; k++) {
+        PyObject *sizes = PyTuple_GetItem(tuple, k);
+        count += PyTuple_Check(sizes) ? PyTuple_Size(sizes) : 0;
     }
     return count;
 }
@@ -265,25 +262,15 @@ static PyObject *restore_read(PyObject *object, PyObject *args)
     weir_restore *restore = restore_of(object);
     if (!restore || !PyArg_ParseTuple(args, "O|O", &list, &progress))
         return NULL;
-    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : -1;
-    Py_ssize_t numbers = count < 0 ? -1 : count_sizes(list);
-    if (numbers < 0) {
-        if (count < 0)
-            PyErr_SetString(PyExc_TypeError, "the slices are a list");
-        return NULL;
-    }
-    weir_slice *slices = calloc((size_t)count + 1, sizeof *slices);
-    uint64_t *sizes = calloc((size_t)numbers + 1, sizeof *sizes), *at = sizes;
-    int bad = !slices || !sizes;
-    if (bad)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; !bad && i < count; i++)
-        bad = read_slice(restore, PyList_GetItem(list, i), &slices[i], &at);
-    if (!bad)
-        out = read_slices((Restore *)object, slices, (size_t)count,
+    struct ext_list slices = {.what = "the slices",
+                              .item_bytes = sizeof(weir_slice),
+                              .count = count_sizes,
+                              .read = read_slice,
+                              .arg = restore};
+    if (!ext_list_read(&slices, list))
+        out = read_slices((Restore *)object, slices.items, slices.items_count,
                           progress && !Py_IsNone(progress) ? progress : NULL);
-    free(slices);
-    free(sizes);
+    ext_list_free(&slices);
     return out;
 }
 
