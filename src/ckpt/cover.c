@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ckpt/ckpt.h"
+#include "ckpt/rows.h"
 #include "util/bytes.h"
 #include "util/err.h"
 
@@ -56,13 +57,6 @@ static uint64_t box_value(uint64_t seed, const uint64_t *offset, const uint64_t 
     return value;
 }
 
-static uint8_t *put_dims(uint8_t *at, const uint64_t *dims, uint32_t ndim)
-{
-    for (uint32_t i = 0; i < ndim; i++)
-        weir_store_le(at + 8 * i, dims ? dims[i] : 0, 8);
-    return at + 8 * ndim;
-}
-
 /* Two seeds from what all ranks must agree on: name, dtype and whole shape, and the box if asked.
  */
 static void seeds_of(uint64_t out[POINTS], const weir_tensor *t, bool with_box)
@@ -72,10 +66,10 @@ static void seeds_of(uint64_t out[POINTS], const weir_tensor *t, bool with_box)
     uint8_t *at = text;
     memcpy(at, t->name, name);
     memcpy(at + name, t->dtype, dtype);
-    at = put_dims(at + name + dtype, t->global_shape ? t->global_shape : t->shape, t->ndim);
+    at = weir_dims_put(at + name + dtype, t->global_shape ? t->global_shape : t->shape, t->ndim);
     if (with_box) {
-        at = put_dims(at, t->offset, t->ndim);
-        at = put_dims(at, t->shape, t->ndim);
+        at = weir_dims_put(at, t->offset, t->ndim);
+        at = weir_dims_put(at, t->shape, t->ndim);
     }
     weir_sum(sum, text, (size_t)(at - text));
     out[0] = weir_load_le(sum, 8);

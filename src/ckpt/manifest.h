@@ -71,8 +71,4 @@ size_t weir_manifest_seek(const struct weir_manifest_tensor *t, uint64_t begin);
 const struct weir_manifest_tensor *weir_manifest_find(const struct weir_manifest *manifest,
                                                       const char *name);
 
-/* For tests: one row's value; what it points to is in *memory, which the caller frees. */
-int weir_manifest_decode(struct weir_manifest_tensor *out, void **memory, const uint8_t *value,
-                         size_t size);
-
 #endif

@@ -39,8 +39,8 @@ bool weir_restore_is_file(const struct weir_ref *ref)
     return ends_so(ref, FILE_END);
 }
 
-/* The object of a part that has this name, or that ends so; -ENOENT. */
-static int part_object(weir_restore *r, uint32_t number, const char *end, weir_object **out)
+/* The object that a part names so, or that ends so; -ENOENT. */
+static int find_ref(weir_restore *r, uint32_t number, const char *end, struct weir_ref *out)
 {
     struct weir_part part;
     int code = weir_view_part(r->view, number, &part);
@@ -48,12 +48,18 @@ static int part_object(weir_restore *r, uint32_t number, const char *end, weir_o
         return code;
     const uint8_t *at = part.refs_at;
     for (uint32_t i = 0; i < part.refs; i++) {
-        struct weir_ref ref;
-        weir_part_ref(&ref, &at);
-        if (ends_so(&ref, end))
-            return weir_view_object(r->view, &ref, out);
+        weir_part_ref(out, &at);
+        if (ends_so(out, end))
+            return 0;
     }
     return -ENOENT;
+}
+
+static int part_object(weir_restore *r, uint32_t number, const char *end, weir_object **out)
+{
+    struct weir_ref ref;
+    int code = find_ref(r, number, end, &ref);
+    return code ? code : weir_view_object(r->view, &ref, out);
 }
 
 static int read_text(weir_object *obj, char **out)
@@ -216,16 +222,9 @@ int weir_restore_tensor(const weir_restore *r, size_t i, weir_tensor_info *out)
 /* What the file of a part is called; NULL if that cannot be said. */
 static const char *name_of(weir_restore *r, uint32_t number)
 {
-    struct weir_part part;
-    if (r->names[number] || weir_view_part(r->view, number, &part))
-        return r->names[number];
-    const uint8_t *at = part.refs_at;
-    for (uint32_t i = 0; i < part.refs && !r->names[number]; i++) {
-        struct weir_ref ref;
-        weir_part_ref(&ref, &at);
-        if (weir_restore_is_file(&ref))
-            r->names[number] = weir_strdup(ref.name);
-    }
+    struct weir_ref ref;
+    if (!r->names[number] && !find_ref(r, number, FILE_END, &ref))
+        r->names[number] = weir_strdup(ref.name);
     return r->names[number];
 }
 

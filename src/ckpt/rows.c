@@ -29,10 +29,10 @@ static size_t round_up8(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-static uint8_t *put_dims(uint8_t *at, const uint64_t *dims, uint32_t ndim)
+uint8_t *weir_dims_put(uint8_t *at, const uint64_t *dims, uint32_t ndim)
 {
     for (uint32_t i = 0; i < ndim; i++)
-        weir_store_le(at + 8 * i, dims[i], 8);
+        weir_store_le(at + 8 * i, dims ? dims[i] : 0, 8);
     return at + 8 * ndim;
 }
 
@@ -54,7 +54,7 @@ int weir_manifest_encode(const struct weir_manifest_tensor *t, uint8_t **out, si
     at[3] = (uint8_t)dtype;
     weir_store_le(at + 4, t->count, 4);
     memcpy(at + HEAD_BYTES, t->dtype, dtype);
-    at = put_dims(at + HEAD_BYTES + round_up8(dtype), t->shape, t->ndim);
+    at = weir_dims_put(at + HEAD_BYTES + round_up8(dtype), t->shape, t->ndim);
     for (size_t i = 0; i < t->count; i++) {
         if (t->has_parts) {
             weir_store_le(at, t->pieces[i].part, 8);
@@ -62,8 +62,8 @@ int weir_manifest_encode(const struct weir_manifest_tensor *t, uint8_t **out, si
         }
         weir_store_le(at, t->pieces[i].begin, 8);
         weir_store_le(at + 8, t->pieces[i].bytes, 8);
-        at = put_dims(at + 16, t->pieces[i].offset, t->ndim);
-        at = put_dims(at, t->pieces[i].shape, t->ndim);
+        at = weir_dims_put(at + 16, t->pieces[i].offset, t->ndim);
+        at = weir_dims_put(at, t->pieces[i].shape, t->ndim);
     }
     *out = value;
     return 0;
@@ -146,36 +146,5 @@ int weir_tensor_row_pieces(struct weir_arena **arena, const struct weir_tensor_r
         if (code)
             return code;
     }
-    return 0;
-}
-
-int weir_manifest_decode(struct weir_manifest_tensor *out, void **memory, const uint8_t *value,
-                         size_t size)
-{
-    struct weir_arena *arena = NULL;
-    struct weir_tensor_row row;
-    int code = weir_tensor_row_read(&row, value, size);
-    if (code)
-        return code;
-    const uint64_t *shape = weir_dims_take(&arena, row.shape, row.ndim);
-    struct weir_piece *pieces = weir_arena_take(&arena, row.pieces * sizeof *pieces);
-    code = shape && pieces
-               ? weir_tensor_row_pieces(&arena, &row, shape, row.has_parts ? UINT32_MAX : 0, pieces)
-               : weir_fail_memory();
-    /* One block holds it all, or this would not be for tests. */
-    if (!code && arena->next)
-        code = weir_fail_memory();
-    if (code) {
-        weir_arena_free(arena);
-        return code;
-    }
-    *out = (struct weir_manifest_tensor){.name = "",
-                                         .dtype = row.dtype,
-                                         .ndim = row.ndim,
-                                         .shape = shape,
-                                         .pieces = pieces,
-                                         .count = row.pieces,
-                                         .has_parts = row.has_parts};
-    *memory = arena;
     return 0;
 }

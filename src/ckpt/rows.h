@@ -14,6 +14,8 @@ struct weir_tensor_row {
     bool has_parts; /* each piece says whose it is */
 };
 int weir_tensor_row_read(struct weir_tensor_row *out, const uint8_t *value, size_t size);
+/* Writes them, zeros for NULL; returns where they end. */
+uint8_t *weir_dims_put(uint8_t *at, const uint64_t *dims, uint32_t ndim);
 const uint64_t *weir_dims_take(struct weir_arena **arena, const uint8_t *from, uint32_t ndim);
 /* How many pieces of this tensor fit into one row. */
 size_t weir_tensor_row_pieces_max(const struct weir_manifest_tensor *tensor);
