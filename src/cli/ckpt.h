@@ -34,6 +34,9 @@ void ckpt_report(struct cli *cli, const struct ckpt_rows *rows, const weir_prune
                  bool dry_run, uint64_t grace_s);
 
 /* The options of the commands that let some go. */
+#define CKPT_REPORT_JSON                                                                           \
+    "dry_run, checkpoints (those that go, as weir ckpt ls has them), retired, "                    \
+    "retired_bytes, deleted, deleted_bytes, waiting"
 #define CKPT_OPT_GRACE(at)                                                                         \
     {                                                                                              \
         "grace", 0, WEIR_OPT_DURATION, at, "10min", "TIME",                                        \

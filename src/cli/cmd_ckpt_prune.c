@@ -56,8 +56,7 @@ const struct command cmd_ckpt_prune = {
         "reads stays until then. The newest one of which nothing is missing stays in any case.",
     .example = "weir ckpt prune llama/pretrain --keep-last 3 --keep-every 10000 --dry-run\n"
                "weir ckpt prune llama/pretrain --keep-last 3 --grace 0",
-    .json = "dry_run, checkpoints (those that go, as weir ckpt ls has them), retired, "
-            "retired_bytes, deleted, deleted_bytes, waiting",
+    .json = CKPT_REPORT_JSON,
     .options = options,
     .fields = &opts,
     .run = run,

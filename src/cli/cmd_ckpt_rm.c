@@ -61,8 +61,7 @@ const struct command cmd_ckpt_rm = {
         "--force. The run's log stays, so that older processes of it are still recognised.",
     .example = "weir ckpt rm llama/pretrain 90000\n"
                "weir ckpt rm llama/test --all --force --grace 0",
-    .json = "dry_run, checkpoints (those that go, as weir ckpt ls has them), retired, "
-            "retired_bytes, deleted, deleted_bytes, waiting",
+    .json = CKPT_REPORT_JSON,
     .options = options,
     .fields = &opts,
     .run = run,

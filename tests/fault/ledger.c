@@ -73,20 +73,12 @@ static void end(struct slot *slot)
 
 static void stop(struct slot *slot)
 {
-    if (slot->pid && !slot->stopped) {
-        kill(slot->pid, SIGSTOP);
-        slot->stopped = true;
-        stopped++;
-    }
+    stopped += proc_stop(slot->pid, &slot->stopped);
 }
 
 static void wake(struct slot *slot)
 {
-    if (slot->pid && slot->stopped) {
-        kill(slot->pid, SIGCONT);
-        slot->stopped = false;
-        woken++;
-    }
+    woken += proc_wake(slot->pid, &slot->stopped);
 }
 
 /* Those that ended: a rank that learned that its time is over. */

@@ -88,6 +88,24 @@ int proc_kill(pid_t pid)
     return proc_wait(pid);
 }
 
+bool proc_stop(pid_t pid, bool *stopped)
+{
+    if (!pid || *stopped)
+        return false;
+    kill(pid, SIGSTOP);
+    *stopped = true;
+    return true;
+}
+
+bool proc_wake(pid_t pid, bool *stopped)
+{
+    if (!pid || !*stopped)
+        return false;
+    kill(pid, SIGCONT);
+    *stopped = false;
+    return true;
+}
+
 void proc_end_all(void)
 {
     for (unsigned i = 0; i < STARTED_MAX; i++) {

@@ -21,6 +21,9 @@ int proc_wait_ms(pid_t pid, unsigned ms);
 void proc_all_ok(const pid_t *pids, unsigned count);
 /* SIGKILL, and waits. Whatever ended it first is the answer. */
 int proc_kill(pid_t pid);
+/* SIGSTOP and SIGCONT to a process (0: none) that is not stopped, or is; true if that was so. */
+bool proc_stop(pid_t pid, bool *stopped);
+bool proc_wake(pid_t pid, bool *stopped);
 /* Ends those that this process started and that still run. */
 void proc_end_all(void);
 /* proc_start and proc_wait in one. */
