@@ -4,9 +4,9 @@
  *
  *   the caller's thread            the writer's thread
  *   layout, header
- *   for each buffer:
- *     copy ──── buffer ──────────▶ lent to the put, hashed, written; given back to the stage
- *   return                         seal, manifest, state ─▶ part ─▶ (commit, index, retire)
+ *   copy ◀─── buffers ───────────▶ copies, too, as long as there is room (snapshot.h)
+ *   return                         lends each to the put: hashed, written, given back to the stage
+ *                                  seal, manifest, state ─▶ part ─▶ (commit, index, retire)
  *
  * Saves are written in the order they were begun. A weir_saving is counted: the caller's handle and
  * the writer each hold it.
@@ -539,7 +539,6 @@ static void *writer(void *arg)
         finish(s, code, committed);
         if (committed)
             tidy(s, ckpt->ledger);
-        weir_stage_warm(ckpt->stage, s->layout.bytes);
         dequeue(ckpt, s);
     }
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "store/store.h"
@@ -94,23 +93,6 @@ void *weir_stage_try(struct weir_stage *stage)
     void *buffer = take(stage);
     pthread_mutex_unlock(&stage->lock);
     return buffer;
-}
-
-void weir_stage_warm(struct weir_stage *stage, uint64_t bytes)
-{
-    for (;;) {
-        char *buffer = NULL;
-        pthread_mutex_lock(&stage->lock);
-        if (stage->used < stage->bytes && stage->used < bytes) {
-            buffer = stage->area + stage->used;
-            stage->used += WEIR_BUFFER_BYTES;
-        }
-        pthread_mutex_unlock(&stage->lock);
-        if (!buffer)
-            return;
-        memset(buffer, 0, WEIR_BUFFER_BYTES);
-        weir_stage_put(stage, buffer);
-    }
 }
 
 void weir_stage_put(void *arg, void *buffer)

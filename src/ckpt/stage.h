@@ -18,9 +18,6 @@ size_t weir_stage_count(const struct weir_stage *stage);
 void *weir_stage_get(struct weir_stage *stage);
 /* NULL if all are in use. */
 void *weir_stage_try(struct weir_stage *stage);
-/* Touches as many buffers as a snapshot of so many bytes needs, so that who copies does not wait
- * for the kernel to find memory. */
-void weir_stage_warm(struct weir_stage *stage, uint64_t bytes);
 /* arg is the stage: it is what weir_put_lender() calls. */
 void weir_stage_put(void *arg, void *buffer);
 
