@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "ckpt/arena.h"
+#include "util/arena.h"
 #include "ckpt/source.h"
 
 struct weir_box {

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "ckpt/arena.h"
+#include "util/arena.h"
 
 struct weir_name_slot;
 struct weir_names {

@@ -3,7 +3,7 @@
 #ifndef WEIR_CKPT_ROWS_H
 #define WEIR_CKPT_ROWS_H
 
-#include "ckpt/arena.h"
+#include "util/arena.h"
 #include "ckpt/manifest.h"
 
 /* What a row says, before anything is copied; points into the row. */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ckpt/arena.h"
+#include "util/arena.h"
 
 enum weir_value_kind {
     WEIR_VALUE_NONE,

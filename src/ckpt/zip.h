@@ -5,7 +5,7 @@
 #ifndef WEIR_CKPT_ZIP_H
 #define WEIR_CKPT_ZIP_H
 
-#include "ckpt/arena.h"
+#include "util/arena.h"
 #include "ckpt/source.h"
 
 enum { WEIR_ZIP_DIRECTORY_BYTES_MAX = 256 << 20 };

@@ -1,5 +1,5 @@
 /* arena.c - see arena.h. */
-#include "ckpt/arena.h"
+#include "util/arena.h"
 
 #include <stdlib.h>
 

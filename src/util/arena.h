@@ -1,8 +1,8 @@
-/* arena.h - memory that only grows and is freed at once: what a manifest or a foreign checkpoint's
- * values point to. Zeroed, and aligned for 8-byte words.
+/* arena.h - memory that only grows and is freed at once: what a manifest's rows or the values of a
+ * foreign file point to. Zeroed, and aligned for 8-byte words.
  */
-#ifndef WEIR_CKPT_ARENA_H
-#define WEIR_CKPT_ARENA_H
+#ifndef WEIR_UTIL_ARENA_H
+#define WEIR_UTIL_ARENA_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,171 @@
+/* format.h - what Weir knows of a dataset format: how its shards are found, where the samples of a
+ * shard are, what fields a sample has, and how a shard is written. One file for each format, one
+ * table entry in format.c; everything else (index, order, reader, pack) knows no format by name.
+ *
+ * A shard is a file, or what a file becomes when it is decompressed: offsets count raw bytes. A
+ * sample is a contiguous range of those that its format can take apart with nothing else but the
+ * dataset's schema. Functions are pure or take a flow (flow.h): any thread may call them.
+ */
+#ifndef WEIR_DATA_FORMAT_H
+#define WEIR_DATA_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/flow.h"
+#include "util/arena.h"
+#include "weir.h"
+
+enum {
+    WEIR_FIELDS_MAX = 1024, /* of a sample */
+    WEIR_FIELD_DIMS_MAX = 32,
+};
+
+/* ---- fields ---- */
+
+enum weir_field_kind {
+    WEIR_FIELD_BYTES, /* as they are: an image, an unknown suffix */
+    WEIR_FIELD_TEXT,  /* UTF-8, checked */
+    WEIR_FIELD_JSON,  /* a JSON text, checked */
+    WEIR_FIELD_ARRAY, /* numbers, row-major, little-endian, without gaps; one number has no dims */
+    WEIR_FIELD_NONE,  /* it is there, and null */
+};
+
+/* One value of a sample. Name and data are borrowed: from the sample's bytes, the schema, or the
+ * scratch memory. */
+struct weir_field {
+    const char *name; /* name_size bytes; not terminated, not always UTF-8 */
+    size_t name_size;
+    enum weir_field_kind kind;
+    char dtype[8]; /* of an array, as numpy's str: "|u1", "<i8", "<f4"; else "" */
+    uint32_t ndim;
+    uint64_t shape[WEIR_FIELD_DIMS_MAX];
+    const void *data; /* at any address: not aligned */
+    size_t size;
+};
+
+/* ---- finding shards ---- */
+
+/* A shard, as its format describes it before anybody has looked inside. */
+struct weir_shard_plan {
+    const char *key;     /* below the dataset's prefix */
+    const char *codec;   /* codec.h; "": none */
+    uint64_t file_bytes; /* as the store lists it */
+    int64_t time_ns;     /* the same */
+    uint64_t raw_bytes;  /* decompressed; UINT64_MAX: not known yet */
+    uint64_t samples;    /* UINT64_MAX: not known yet */
+    /* Where the first sample begins and how large each is, if they are all of one size (tokens);
+     * each_bytes 0: they are scanned for. */
+    uint64_t first_bytes, each_bytes;
+};
+
+/* A dataset being looked at. build.c has it; a format's survey() calls these. */
+struct weir_survey;
+weir_store *weir_survey_store(const struct weir_survey *survey);
+const char *weir_survey_prefix(const struct weir_survey *survey); /* "" or "data/imagenet/" */
+/* The files there, sorted by name, without Weir's own: 1 and borrowed, or 0. */
+struct weir_survey_file {
+    const char *key; /* below the prefix */
+    uint64_t size_bytes;
+    int64_t time_ns;
+};
+int weir_survey_file(const struct weir_survey *survey, size_t i, struct weir_survey_file *out);
+/* The whole content of a small file (an index.json); the caller frees it. -ENOENT, -EFBIG. */
+int weir_survey_load(struct weir_survey *survey, const char *key, size_t max, uint8_t **out,
+                     size_t *size);
+/* Adds the next shard; strings are copied. */
+int weir_survey_add(struct weir_survey *survey, const struct weir_shard_plan *shard);
+/* What fields() needs to know, in JSON; copied into the index. */
+int weir_survey_schema(struct weir_survey *survey, const char *json, size_t size);
+/* An option of whoever opens the dataset, or NULL: "seq_len", "dtype", "eot", … */
+const char *weir_survey_option(const struct weir_survey *survey, const char *name);
+
+/* ---- writing ---- */
+
+/* Bytes that grow. */
+struct weir_growing {
+    uint8_t *data;
+    size_t size, room;
+};
+/* Room for so much more, at data + size; the caller adds to size. */
+int weir_growing_room(struct weir_growing *buf, size_t more);
+int weir_growing_add(struct weir_growing *buf, const void *data, size_t size);
+void weir_growing_free(struct weir_growing *buf);
+
+struct weir_writing {
+    const char *schema; /* JSON: the format's own, or NULL to go by the first sample */
+    const char *codec;  /* "" or "zstd:3": for the names in an index; pack compresses */
+};
+
+/* A written shard, for the files that describe the whole. */
+struct weir_written {
+    char name[64]; /* shard.00000.mds.zstd */
+    uint64_t samples, raw_bytes, file_bytes;
+    uint8_t raw_sha256[32], file_sha256[32];
+};
+
+/* How shards are made: one at a time in memory, so that pack can make several in parallel and each
+ * depends on nothing but its samples. */
+struct weir_format_writer {
+    /* "shard.%05u.mds" for number i. */
+    void (*name)(char out[64], uint32_t i, const char *codec);
+    int (*open)(void **out, const struct weir_writing *how);
+    /* key names the sample (without it: its number); fields as format.h has them. -EINVAL names a
+     * field that this format cannot hold, and why. */
+    int (*add)(void *writer, uint64_t number, const char *key, const struct weir_field *fields,
+               uint32_t count);
+    /* Appends the whole shard to out; the writer is then empty again. */
+    int (*finish)(void *writer, struct weir_growing *out);
+    void (*close)(void *writer);
+    /* The file beside the shards (index.json), or NULL: its name; its content is appended. */
+    const char *index_name;
+    int (*index)(const struct weir_writing *how, const void *writer,
+                 const struct weir_written *shards, uint32_t count, struct weir_growing *out);
+};
+
+/* ---- the format ---- */
+
+/* Called for each sample in order; non-zero stops. */
+typedef int (*weir_sample_fn)(void *arg, uint64_t off, uint64_t size);
+
+struct weir_sample {
+    const uint8_t *data;
+    size_t size;
+    const char *file; /* the key of the file it is in */
+};
+
+struct weir_format {
+    const char *name;  /* "mds" */
+    const char *about; /* one line, for --help */
+    /* Every file is a sample: survey() adds each with samples = 1, there is no scan(), and the
+     * index makes a shard of 1,024 files in a row. */
+    bool is_files;
+    /* Does this look like one? By names alone: 0 no, 1 perhaps, 2 certainly. */
+    int (*match)(const struct weir_survey *survey);
+    /* Adds the shards and the schema. */
+    int (*survey)(struct weir_survey *survey);
+    /* Where the samples of a shard are; not for shards with each_bytes. `schema` as below. */
+    int (*scan)(struct weir_flow *flow, const struct weir_shard_plan *shard, const void *schema,
+                weir_sample_fn fn, void *arg);
+    /* The schema, taken apart once; may be NULL where there is none. */
+    int (*schema_open)(void **out, const char *json, size_t size);
+    void (*schema_close)(void *schema);
+    /* Takes a sample apart: *count is the room in fields, then how many there are. -EBADMSG says
+     * what is wrong with it (the caller adds which sample of which shard). */
+    int (*fields)(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
+                  struct weir_field *fields, uint32_t *count);
+    /* The sample's own key (a WebDataset's), or NULL; pack keeps it. */
+    int (*key)(const struct weir_sample *sample, struct weir_arena **scratch, const char **out);
+    const struct weir_format_writer *writer; /* NULL: it is only read */
+};
+
+extern const struct weir_format weir_format_mds, weir_format_wds, weir_format_tfrecord,
+    weir_format_jsonl, weir_format_files, weir_format_tokens, weir_format_litdata;
+
+/* By name; NULL. */
+const struct weir_format *weir_format_find(const char *name);
+/* The one that a dataset looks like most; -EINVAL names the files it saw. */
+int weir_format_detect(const struct weir_format **out, const struct weir_survey *survey);
+
+#endif

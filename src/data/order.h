@@ -1,0 +1,63 @@
+/* order.h - the order of samples: computed, never stored. Pure functions over a small table.
+ *
+ * An epoch permutes the shards and lays them end to end; this sequence of all samples is cut into L
+ * lanes of equal length (the first ones longer by one where it does not divide). Where a lane
+ * crosses shards, each part of a shard in it is cut into windows, which are permuted within the
+ * part; the samples of a window are permuted within it. Position k of the epoch is item k div L of
+ * lane k mod L. So storage sees windows, large and in one piece; a node that reads some lanes needs
+ * only their shards, one after the other; and any position is found alone.
+ *
+ * A global batch is `count` positions in a row; sorted by lane, it is cut into equal pieces for the
+ * ranks. Positions go on over the end of an epoch: position p is position p mod N of epoch p div N.
+ *
+ * Without shuffling there is one lane, and position k is sample k.
+ */
+#ifndef WEIR_DATA_ORDER_H
+#define WEIR_DATA_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weir_order_options {
+    bool shuffle;
+    uint64_t seed;
+    uint32_t lanes;  /* 1 to 65536 */
+    uint64_t window; /* samples; UINT64_MAX: everything, a full shuffle: one window over all shards,
+                        and its samples are anywhere */
+};
+
+struct weir_order;
+/* samples: of each shard, copied. */
+int weir_order_open(struct weir_order **out, const uint64_t *samples, uint64_t shards,
+                    const struct weir_order_options *opts);
+void weir_order_close(struct weir_order *order);
+uint64_t weir_order_count(const struct weir_order *order); /* N */
+
+/* One epoch: the table of its shards' order, shared by all threads that read it. */
+struct weir_epoch;
+int weir_epoch_open(struct weir_epoch **out, const struct weir_order *order, uint64_t number);
+void weir_epoch_close(struct weir_epoch *epoch);
+/* Which sample is at position k < N: its number in the dataset. */
+uint64_t weir_epoch_sample(const struct weir_epoch *epoch, uint64_t k);
+
+/* A window: samples [first, first + count) of the dataset, all of one shard, which are items
+ * [item, item + count) of a lane, in some order. */
+struct weir_window {
+    uint32_t lane;
+    uint64_t item;
+    uint64_t first, count;
+    uint64_t shard;
+};
+/* The window in which position k is. In a full shuffle, count is 1: the sample alone. */
+void weir_epoch_window(const struct weir_epoch *epoch, uint64_t k, struct weir_window *out);
+
+/* ---- ranks ---- */
+
+/* How many of a global batch's positions rank r of n gets: the same for all where n divides. */
+uint64_t weir_deal_count(uint64_t count, uint32_t rank, uint32_t ranks);
+/* Those of the global batch [position, position + count): sorted by lane, then by position; out has
+ * room for weir_deal_count(). Positions go on over ends of epochs. */
+void weir_deal(const struct weir_order *order, uint64_t position, uint64_t count, uint32_t rank,
+               uint32_t ranks, uint64_t *out);
+
+#endif
