@@ -489,6 +489,106 @@ WEIR_API int weir_ckpt_remove(weir_store *store, const char *run, uint64_t step,
                               uint64_t retired_grace_s, weir_ckpt_fn fn, void *arg,
                               weir_prune_result *result);
 
+/* ---- datasets ----
+ *
+ * A dataset is a directory of shards in one of the common formats, as its owner made it, or one
+ * that Weir packed. Its samples are numbered from 0 in the order of the shards. Where each of them
+ * is, an index says, which is made once (one sequential read) and kept beside the data or in a
+ * cache: $WEIR_CACHE, else $XDG_CACHE_HOME/weir, else ~/.cache/weir.
+ */
+
+typedef struct weir_data weir_data;
+typedef struct weir_data_sample weir_data_sample;
+
+enum {
+    WEIR_DATA_NO_BUILD = 1, /* if there is no index of the data as it is now: -ENOENT */
+    WEIR_DATA_REBUILD = 2,  /* make it anew, whatever there is */
+    WEIR_DATA_BESIDE = 4,   /* keep it as 'index.weir' in the dataset, which is in a store */
+    WEIR_DATA_TRUST = 8     /* do not look whether shards have changed since: no listing */
+};
+/* So many more of so many bytes have been indexed; non-zero stops (-ECANCELED). On any thread, but
+ * one at a time. */
+typedef int (*weir_data_progress_fn)(void *arg, uint64_t more, uint64_t total);
+typedef struct weir_data_options {
+    size_t struct_size;
+    uint32_t flags;      /* WEIR_DATA_… */
+    uint32_t threads;    /* for making an index; 0: as many as there are processors, up to 16 */
+    const char *format;  /* "mds", "wds", …; NULL: as it looks */
+    const char *options; /* of the format, "seq_len=2048&eot=50256"; NULL: none */
+    const char *cache;   /* a store for indexes, made when needed; NULL: see above */
+    weir_data_progress_fn progress; /* may be NULL */
+    void *progress_arg;
+} weir_data_options;
+WEIR_API void weir_data_options_init(weir_data_options *opts);
+/* url: the directory, in a store or not; opts may be NULL. -ENOENT if there is nothing, -EINVAL if
+ * it looks like no format, -EBADMSG if a shard is damaged. */
+WEIR_API int weir_data_open(weir_data **out, const char *url, const weir_data_options *opts);
+/* After its samples. */
+WEIR_API void weir_data_close(weir_data *data);
+WEIR_API uint64_t weir_data_count(const weir_data *data);
+
+typedef struct weir_data_info {
+    const char *url, *format;
+    const char *digest; /* which data this is: 64 hex digits, without times and places */
+    const char *schema; /* JSON, or "" */
+    const char *index;  /* where the index is: its store's URL and its key */
+    uint64_t samples, shards;
+    uint64_t sample_bytes;     /* of all samples, decompressed */
+    uint64_t sample_bytes_max; /* of the largest */
+    uint64_t file_bytes;       /* of all shards, as they are stored */
+    uint64_t index_bytes;
+    int built; /* the index was made just now: of so many shards anew (0: none, it was there) */
+} weir_data_info;
+/* Borrowed until it is closed. */
+WEIR_API const weir_data_info *weir_data_info_get(const weir_data *data);
+typedef struct weir_data_shard {
+    const char *key;   /* below the dataset; of several small files, the first one's */
+    const char *codec; /* "zstd", …; "": not compressed */
+    uint64_t file_bytes, raw_bytes;
+    int64_t time_ns;
+    uint64_t first, samples;
+} weir_data_shard;
+/* -EINVAL for a number beyond the last. */
+WEIR_API int weir_data_shard_get(const weir_data *data, uint64_t i, weir_data_shard *out);
+
+#define WEIR_FIELDS_MAX 1024 /* of a sample */
+#define WEIR_FIELD_DIMS_MAX 32
+typedef enum weir_field_kind {
+    WEIR_FIELD_BYTES, /* as they are: an image, an unknown suffix */
+    WEIR_FIELD_TEXT,  /* UTF-8, checked */
+    WEIR_FIELD_JSON,  /* a JSON text, checked */
+    WEIR_FIELD_ARRAY, /* numbers, row-major, little-endian, without gaps; one number has no dims */
+    WEIR_FIELD_NONE   /* it is there, and null */
+} weir_field_kind;
+/* One value of a sample. */
+typedef struct weir_field {
+    const char *name; /* name_size bytes; not terminated, not always UTF-8 */
+    size_t name_size;
+    weir_field_kind kind;
+    char dtype[8]; /* of an array, as numpy's str: "|u1", "<i8", "<f4"; else "" */
+    uint32_t ndim;
+    uint64_t shape[WEIR_FIELD_DIMS_MAX];
+    const void *data; /* at any address: not aligned */
+    size_t size;
+} weir_field;
+
+/* Reads one sample, verified where its shard is sealed. For many, use a reader. Samples may be
+ * opened by any number of threads at once. */
+WEIR_API int weir_data_sample_open(weir_data_sample **out, weir_data *data, uint64_t number);
+WEIR_API void weir_data_sample_close(weir_data_sample *sample);
+typedef struct weir_data_sample_info {
+    uint64_t number, shard;
+    const char *key; /* of the file it is in, below the dataset */
+    uint64_t off;    /* where it begins there, decompressed */
+    const void *data;
+    size_t size;
+} weir_data_sample_info;
+/* Borrowed until it is closed, as its fields. */
+WEIR_API const weir_data_sample_info *weir_data_sample_get(const weir_data_sample *sample);
+/* Takes it apart. -EBADMSG if it is damaged. */
+WEIR_API int weir_data_sample_fields(weir_data_sample *sample, const weir_field **fields,
+                                     uint32_t *count);
+
 /* How this build and machine do I/O, one "name: value" line each, for `weir version`. */
 WEIR_API int weir_describe(int (*line)(void *arg, const char *name, const char *value), void *arg);
 

@@ -17,33 +17,8 @@
 #include "util/arena.h"
 #include "weir.h"
 
-enum {
-    WEIR_FIELDS_MAX = 1024, /* of a sample */
-    WEIR_FIELD_DIMS_MAX = 32,
-};
-
-/* ---- fields ---- */
-
-enum weir_field_kind {
-    WEIR_FIELD_BYTES, /* as they are: an image, an unknown suffix */
-    WEIR_FIELD_TEXT,  /* UTF-8, checked */
-    WEIR_FIELD_JSON,  /* a JSON text, checked */
-    WEIR_FIELD_ARRAY, /* numbers, row-major, little-endian, without gaps; one number has no dims */
-    WEIR_FIELD_NONE,  /* it is there, and null */
-};
-
-/* One value of a sample. Name and data are borrowed: from the sample's bytes, the schema, or the
- * scratch memory. */
-struct weir_field {
-    const char *name; /* name_size bytes; not terminated, not always UTF-8 */
-    size_t name_size;
-    enum weir_field_kind kind;
-    char dtype[8]; /* of an array, as numpy's str: "|u1", "<i8", "<f4"; else "" */
-    uint32_t ndim;
-    uint64_t shape[WEIR_FIELD_DIMS_MAX];
-    const void *data; /* at any address: not aligned */
-    size_t size;
-};
+/* Fields are weir_field of weir.h: name and data are borrowed, from the sample's bytes, the schema
+ * or the scratch memory. */
 
 /* ---- finding shards ---- */
 
@@ -56,8 +31,10 @@ struct weir_shard_plan {
     uint64_t raw_bytes;  /* decompressed; UINT64_MAX: not known yet */
     uint64_t samples;    /* UINT64_MAX: not known yet */
     /* Where the first sample begins and how large each is, if they are all of one size (tokens);
-     * each_bytes 0: they are scanned for. */
-    uint64_t first_bytes, each_bytes;
+     * each_bytes 0: they are scanned for. step_bytes: from one to the next, less than each_bytes
+     * where they overlap; 0: each_bytes. */
+    uint64_t first_bytes, each_bytes, step_bytes;
+    const char *marks_key; /* a file beside it that says where documents begin, or NULL */
 };
 
 /* A dataset being looked at. build.c has it; a format's survey() calls these. */
@@ -128,11 +105,23 @@ struct weir_format_writer {
 
 /* Called for each sample in order; non-zero stops. */
 typedef int (*weir_sample_fn)(void *arg, uint64_t off, uint64_t size);
+/* Called for each mark in order; non-zero stops. */
+typedef int (*weir_mark_fn)(void *arg, uint64_t off);
+
+/* Offsets within a shard that lie within a sample, in ascending order: where documents begin.
+ * Borrowed from the index. */
+struct weir_marks {
+    const uint8_t *data; /* little-endian, `width` bytes each */
+    uint32_t width;
+    uint64_t count;
+};
 
 struct weir_sample {
     const uint8_t *data;
     size_t size;
-    const char *file; /* the key of the file it is in */
+    const char *file;        /* the key of the file it is in */
+    uint64_t off;            /* where it begins in there */
+    struct weir_marks marks; /* as the index has them (weir_place); mostly none */
 };
 
 struct weir_format {
@@ -148,6 +137,10 @@ struct weir_format {
     /* Where the samples of a shard are; not for shards with each_bytes. `schema` as below. */
     int (*scan)(struct weir_flow *flow, const struct weir_shard_plan *shard, const void *schema,
                 weir_sample_fn fn, void *arg);
+    /* Where documents begin in a shard with a marks_key; the flow is of that file. NULL: no shard
+     * has one. */
+    int (*marks)(struct weir_flow *flow, const struct weir_shard_plan *shard, const void *schema,
+                 weir_mark_fn fn, void *arg);
     /* The schema, taken apart once; may be NULL where there is none. */
     int (*schema_open)(void **out, const char *json, size_t size);
     void (*schema_close)(void *schema);

@@ -1,0 +1,16 @@
+/* dataset.h - an open dataset (weir_data of weir.h), for those within the library who read it:
+ * which store, which index. Any thread.
+ */
+#ifndef WEIR_DATA_DATASET_H
+#define WEIR_DATA_DATASET_H
+
+#include "data/index.h"
+
+/* 0, or -ECHILD in a forked child. */
+int weir_data_check(const weir_data *data);
+weir_store *weir_data_store(const weir_data *data);
+/* "" or "data/imagenet/": in front of every key of the index. */
+const char *weir_data_prefix(const weir_data *data);
+const struct weir_index *weir_data_index(const weir_data *data);
+
+#endif
