@@ -253,6 +253,16 @@ int weir_json_skip(struct weir_json *json)
     return code;
 }
 
+int weir_json_check(const char *text, size_t size)
+{
+    struct weir_json json;
+    int code;
+    weir_json_begin(&json, text, size);
+    while ((code = weir_json_next(&json)) == 1)
+        ;
+    return code;
+}
+
 /* ---- values ---- */
 
 static unsigned hex4(const char *at)

@@ -46,6 +46,8 @@ struct weir_json {
 void weir_json_begin(struct weir_json *json, const char *text, size_t size);
 /* 1: a token; 0: the end; -EINVAL with a text that names the byte. */
 int weir_json_next(struct weir_json *json);
+/* Is that one JSON text? 0, or -EINVAL as above. */
+int weir_json_check(const char *text, size_t size);
 /* Steps over the rest of the value whose first token is the current one (a key: over its value). */
 int weir_json_skip(struct weir_json *json);
 /* Copies a key or string with its escapes resolved: its length, which is at most json->size; out
