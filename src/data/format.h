@@ -37,7 +37,7 @@ struct weir_shard_plan {
     const char *marks_key; /* a file beside it that says where documents begin, or NULL */
 };
 
-/* A dataset being looked at. build.c has it; a format's survey() calls these. */
+/* A dataset being looked at. survey.c has it; a format's survey() calls these. */
 struct weir_survey;
 weir_store *weir_survey_store(const struct weir_survey *survey);
 const char *weir_survey_prefix(const struct weir_survey *survey); /* "" or "data/imagenet/" */

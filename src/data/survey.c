@@ -1,0 +1,267 @@
+/* survey.c - see survey.h. */
+#include "data/survey.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/err.h"
+#include "util/sys.h"
+#include "util/url.h"
+
+struct weir_survey {
+    weir_store *store;
+    char *prefix;
+    struct weir_url options;
+    struct weir_arena *arena; /* strings */
+    struct weir_survey_file *files;
+    size_t file_count, file_room;
+    struct weir_shard_plan *shards;
+    size_t shard_count, shard_room;
+    char *schema;
+    size_t schema_size;
+};
+
+static const char *keep(struct weir_survey *s, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = weir_arena_take(&s->arena, size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+/* Room for one more in an array that doubles. */
+static bool grow(void **array, size_t count, size_t *room, size_t each)
+{
+    if (count < *room)
+        return true;
+    size_t more = *room ? *room * 2 : 64;
+    void *grown = weir_realloc(*array, more * each);
+    if (!grown)
+        return false;
+    *array = grown;
+    *room = more;
+    return true;
+}
+
+/* ---- files ---- */
+
+/* What Weir keeps beside the data: the index, sums and signatures. */
+static bool is_ours(const char *key)
+{
+    size_t size = strlen(key);
+    return size >= 5 && !strcmp(key + size - 5, ".weir");
+}
+
+static int add_file(struct weir_survey *s, const weir_entry *entry)
+{
+    size_t prefix = strlen(s->prefix);
+    if (strncmp(entry->key, s->prefix, prefix) || !entry->key[prefix] || entry->is_dir ||
+        is_ours(entry->key))
+        return 0;
+    if (entry->error)
+        return entry->error;
+    if (!grow((void **)&s->files, s->file_count, &s->file_room, sizeof *s->files))
+        return weir_fail_memory();
+    struct weir_survey_file *file = &s->files[s->file_count];
+    file->key = keep(s, entry->key + prefix);
+    if (!file->key)
+        return weir_fail_memory();
+    file->size_bytes = entry->size_bytes;
+    file->time_ns = (int64_t)entry->time_ns;
+    s->file_count++;
+    return 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct weir_survey_file *x = a, *y = b;
+    return strcmp(x->key, y->key);
+}
+
+static int list_files(struct weir_survey *s)
+{
+    weir_list *list;
+    const weir_entry *entry;
+    int code = weir_list_open(&list, s->store, s->prefix, WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL);
+    if (code)
+        return code;
+    while ((code = weir_list_next(list, &entry)) == 1) {
+        code = add_file(s, entry);
+        if (code)
+            break;
+    }
+    weir_list_close(list);
+    if (s->file_count)
+        qsort(s->files, s->file_count, sizeof *s->files, by_key);
+    return code;
+}
+
+/* "a=1&b=2" is what stands behind the '?' of a URL. */
+static int parse_options(struct weir_survey *s, const char *options)
+{
+    size_t size = strlen(options) + sizeof "data:?";
+    char *text = weir_alloc(size);
+    if (!text)
+        return weir_fail_memory();
+    strcpy(text, "data:?");
+    strcat(text, options);
+    int code = weir_url_parse(&s->options, text);
+    free(text);
+    return code;
+}
+
+int weir_survey_open(struct weir_survey **out, weir_store *store, const char *prefix,
+                     const char *options)
+{
+    struct weir_survey *s = weir_alloc(sizeof *s);
+    if (!s)
+        return weir_fail_memory();
+    s->store = store;
+    s->prefix = weir_strdup(prefix);
+    int code = s->prefix ? 0 : weir_fail_memory();
+    if (!code && options && *options)
+        code = parse_options(s, options);
+    if (!code)
+        code = list_files(s);
+    if (code) {
+        weir_survey_close(s);
+        return code;
+    }
+    *out = s;
+    return 0;
+}
+
+void weir_survey_close(struct weir_survey *s)
+{
+    if (!s)
+        return;
+    weir_url_free(&s->options);
+    weir_arena_free(s->arena);
+    free(s->files);
+    free(s->shards);
+    free(s->schema);
+    free(s->prefix);
+    free(s);
+}
+
+weir_store *weir_survey_store(const struct weir_survey *s)
+{
+    return s->store;
+}
+
+const char *weir_survey_prefix(const struct weir_survey *s)
+{
+    return s->prefix;
+}
+
+int weir_survey_file(const struct weir_survey *s, size_t i, struct weir_survey_file *out)
+{
+    if (i >= s->file_count)
+        return 0;
+    *out = s->files[i];
+    return 1;
+}
+
+bool weir_survey_find(const struct weir_survey *s, const char *key, struct weir_survey_file *out)
+{
+    struct weir_survey_file wanted = {.key = key};
+    const struct weir_survey_file *file =
+        s->file_count ? bsearch(&wanted, s->files, s->file_count, sizeof *s->files, by_key) : NULL;
+    if (file)
+        *out = *file;
+    return file;
+}
+
+const char *weir_survey_option(const struct weir_survey *s, const char *name)
+{
+    for (size_t i = 0; i < s->options.options; i++)
+        if (!strcmp(s->options.option[i].name, name))
+            return s->options.option[i].value;
+    return NULL;
+}
+
+/* ---- contents ---- */
+
+static int read_all(weir_object *object, const char *key, size_t max, uint8_t **out, size_t *size)
+{
+    uint64_t bytes = weir_object_info(object)->size_bytes;
+    size_t got;
+    if (bytes > max)
+        return weir_fail(EFBIG, "'%s' has %" PRIu64 " bytes; the limit is %zu", key, bytes, max);
+    uint8_t *data = weir_realloc(NULL, bytes ? (size_t)bytes : 1);
+    if (!data)
+        return weir_fail_memory();
+    int code = weir_object_read(object, data, (size_t)bytes, 0, &got);
+    if (!code && got != bytes)
+        code = weir_fail(EBADMSG, "'%s' became shorter while it was read", key);
+    if (code) {
+        free(data);
+        return code;
+    }
+    *out = data;
+    *size = got;
+    return 0;
+}
+
+int weir_survey_load(struct weir_survey *s, const char *key, size_t max, uint8_t **out,
+                     size_t *size)
+{
+    char full[WEIR_KEY_BYTES_MAX + 1];
+    weir_object *object;
+    if (strlen(s->prefix) + strlen(key) > WEIR_KEY_BYTES_MAX)
+        return weir_fail(ENAMETOOLONG, "'%.40s…' is too long a name", key);
+    strcpy(full, s->prefix);
+    strcat(full, key);
+    int code = weir_object_open(&object, s->store, full);
+    if (code)
+        return code;
+    code = read_all(object, full, max, out, size);
+    weir_object_close(object);
+    return code;
+}
+
+/* ---- what the format says ---- */
+
+int weir_survey_add(struct weir_survey *s, const struct weir_shard_plan *shard)
+{
+    if (!grow((void **)&s->shards, s->shard_count, &s->shard_room, sizeof *s->shards))
+        return weir_fail_memory();
+    struct weir_shard_plan *added = &s->shards[s->shard_count];
+    *added = *shard;
+    added->key = keep(s, shard->key);
+    added->codec = keep(s, shard->codec);
+    added->marks_key = shard->marks_key ? keep(s, shard->marks_key) : NULL;
+    if (!added->key || !added->codec || (shard->marks_key && !added->marks_key))
+        return weir_fail_memory();
+    s->shard_count++;
+    return 0;
+}
+
+size_t weir_survey_shards(const struct weir_survey *s)
+{
+    return s->shard_count;
+}
+
+const struct weir_shard_plan *weir_survey_shard(const struct weir_survey *s, size_t i)
+{
+    return &s->shards[i];
+}
+
+int weir_survey_schema(struct weir_survey *s, const char *json, size_t size)
+{
+    char *copy = weir_alloc(size + 1);
+    if (!copy)
+        return weir_fail_memory();
+    memcpy(copy, json, size);
+    free(s->schema);
+    s->schema = copy;
+    s->schema_size = size;
+    return 0;
+}
+
+const char *weir_survey_schema_get(const struct weir_survey *s, size_t *size)
+{
+    *size = s->schema_size;
+    return s->schema ? s->schema : "";
+}
