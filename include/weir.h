@@ -280,6 +280,8 @@ typedef struct weir_save_options {
     uint64_t number;   /* 0: ranks agree on which save is which by making the same calls in the same
                           order. One that failed counts: it is made again on all ranks or on none.
                           Else a number they agree on, larger than any before. */
+    int is_waited_for; /* non-zero: the caller will wait for it at once, so it goes from its tensors
+                          to the storage through a few buffers, and is not copied first */
 } weir_save_options;
 WEIR_API void weir_save_options_init(weir_save_options *opts);
 /* Takes a snapshot of this rank's tensors and returns; the rest happens in the background. opts may

@@ -284,7 +284,8 @@ static PyObject *save_tensors(Ckpt *self, uint64_t step, const weir_tensor *tens
     return out;
 }
 
-/* save(step, [tensor, …], meta or None, state or None, number=0, name=None) -> Saving */
+/* save(step, [tensor, …], meta or None, state or None, number=0, name=None, is_waited_for=False) ->
+ * Saving */
 static PyObject *ckpt_save(PyObject *object, PyObject *args)
 {
     Ckpt *self = (Ckpt *)object;
@@ -292,8 +293,8 @@ static PyObject *ckpt_save(PyObject *object, PyObject *args)
     PyObject *list, *out = NULL;
     weir_save_options opts;
     weir_save_options_init(&opts);
-    if (!PyArg_ParseTuple(args, "O&Ozz|O&z", ext_u64, &step, &list, &opts.meta, &opts.state,
-                          ext_u64, &opts.number, &opts.name) ||
+    if (!PyArg_ParseTuple(args, "O&Ozz|O&zp", ext_u64, &step, &list, &opts.meta, &opts.state,
+                          ext_u64, &opts.number, &opts.name, &opts.is_waited_for) ||
         !ckpt_of(self))
         return NULL;
     struct ext_list tensors = {.what = "the tensors",

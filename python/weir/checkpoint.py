@@ -308,7 +308,8 @@ class Checkpointer:
              name: Optional[str] = None, unsafe: bool = False) -> Saving:
         """Saves a state: nested dicts and lists of torch or numpy tensors and plain values;
         modules and optimizers may stand for their state dicts. Returns after a copy in memory,
-        which the caller may change behind; wait=True returns when it is committed.
+        which the caller may change behind; wait=True returns when it is committed, and needs
+        little memory: there is no copy of the whole.
 
         meta: JSON for people and tools. loader: the position of the data loader, or an object
         with a state_dict(). loss, grad_norm: references for check_resume(). name: keeps it, as
@@ -317,7 +318,7 @@ class Checkpointer:
         with self._lock:
             self._saves += 1  # also if it fails: the other ranks, who do not know, count theirs
             reference = {"loss": _number(loss), "grad_norm": _number(grad_norm)}
-            saving = self._save(_step(step), state, meta, loader, reference, name, unsafe)
+            saving = self._save(_step(step), state, meta, loader, reference, name, unsafe, wait)
         return saving.wait() if wait else saving
 
     def _about(self, step: int, meta: Any, reference: dict[str, Optional[float]],
@@ -330,7 +331,8 @@ class Checkpointer:
             "nonfinite": nonfinite, "ranks": self.ranks}, allow_nan=False)
 
     def _save(self, step: int, state: Any, meta: Any, loader: Any,
-              reference: dict[str, Optional[float]], name: Optional[str], unsafe: bool) -> Saving:
+              reference: dict[str, Optional[float]], name: Optional[str], unsafe: bool,
+              wait: bool) -> Saving:
         number, ckpt = self._saves, self._join()
         encoder, root, position = self._encode(state, loader, meta, unsafe)
         pieces = self._pieces(encoder.tensors)
@@ -343,7 +345,7 @@ class Checkpointer:
             document["local"] = local
         about = self._about(step, meta, reference, nonfinite) if self.rank == 0 else None
         handle = ckpt.save(step, [piece.row() for piece in pieces], about,
-                           states.to_text(root, **document), number, name)
+                           states.to_text(root, **document), number, name, wait)
         self._begun.append((number, step))
         return Saving(step, handle)
 

@@ -244,7 +244,7 @@ class StorageWriter(dcp.StorageWriter):
         pieces = [_piece(item, planner) for item in plan.items]
         ckpt = self._saves.join(ticket, self._options)
         rows = [piece.row() for piece in pieces if _is_needed(piece)]
-        saving = ckpt.save(ticket.step, rows, None, None, ticket.number)
+        saving = ckpt.save(ticket.step, rows, None, None, ticket.number, None, True)
         try:
             saving.wait(LEVELS["node"])
         except BaseException:

@@ -169,7 +169,8 @@ static int saving_new(struct weir_saving **out, weir_ckpt *ckpt, const weir_tens
         ((opts->meta && !s->meta) || (opts->state && !s->state) || (opts->name && !s->name)))
         code = weir_fail_memory();
     if (!code)
-        code = weir_snapshot_open(&s->snapshot, ckpt->stage, &s->layout, reader);
+        code =
+            weir_snapshot_open(&s->snapshot, ckpt->stage, &s->layout, reader, opts->is_waited_for);
     if (code)
         saving_free(s);
     else

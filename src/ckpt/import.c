@@ -247,6 +247,7 @@ static int save(struct job *job, weir_ckpt *ckpt, uint64_t step, const weir_tens
     weir_save_options_init(&opts);
     opts.meta = meta;
     opts.state = m->tagged.text;
+    opts.is_waited_for = 1;
     int code = weir_ckpt_save_read(ckpt, step, tensors, m->tagged.count, &opts, &reader, &saving);
     if (code)
         return code;

@@ -10,14 +10,17 @@
 enum {
     BATCH_MAX = 8,   /* buffers */
     BATCH_SHARE = 4, /* of the stage: the others come back, so the caller is never stuck */
+    AHEAD = 16,      /* of a writer that the caller waits for: they stay warm */
 };
 
 int weir_snapshot_open(struct weir_snapshot *snap, struct weir_stage *stage,
-                       const struct weir_layout *layout, const struct weir_ckpt_reader *reader)
+                       const struct weir_layout *layout, const struct weir_ckpt_reader *reader,
+                       bool through)
 {
     size_t share = weir_stage_count(stage) / BATCH_SHARE;
     *snap = (struct weir_snapshot){.stage = stage, .layout = layout, .reader = reader};
-    snap->batch = share < 1 ? 1 : share < BATCH_MAX ? share : BATCH_MAX;
+    snap->ahead = through ? AHEAD : SIZE_MAX;
+    snap->batch = through || share < 1 ? 1 : share < BATCH_MAX ? share : BATCH_MAX;
     /* Without tensors there is no file. */
     if (layout->count)
         snap->count = (size_t)((layout->bytes - 1) / WEIR_BUFFER_BYTES) + 1;
@@ -91,6 +94,8 @@ static int fill(const struct weir_snapshot *snap, size_t i, char *to)
 static int fill_next(struct weir_snapshot *snap, void *buffer)
 {
     pthread_mutex_lock(&snap->lock);
+    while (snap->claimed < snap->count && snap->claimed - snap->taken >= snap->ahead)
+        pthread_cond_wait(&snap->changed, &snap->lock);
     size_t i = snap->claimed < snap->count ? snap->claimed++ : snap->count;
     pthread_mutex_unlock(&snap->lock);
     int code = i < snap->count ? fill(snap, i, buffer) : 0;
@@ -133,8 +138,8 @@ int weir_snapshot_take(struct weir_snapshot *snap, uint64_t *stall_ns)
 void weir_snapshot_help(struct weir_snapshot *snap)
 {
     void *buffer;
-    if (snap->reader)
-        return; /* it is the caller's, and knows one thread */
+    if (snap->reader || snap->ahead < snap->count)
+        return; /* the reader is the caller's, and knows one thread; or there is writing to do */
     while ((buffer = weir_stage_try(snap->stage)) && fill_next(snap, buffer) == 1)
         ;
 }
@@ -148,6 +153,8 @@ void *weir_snapshot_next(struct weir_snapshot *snap, size_t *size)
     if (snap->taken < snap->count && snap->buffers[snap->taken]) {
         *size = size_of(snap, snap->taken);
         buffer = snap->buffers[snap->taken++];
+        if (snap->ahead < snap->count)
+            pthread_cond_broadcast(&snap->changed);
     }
     pthread_mutex_unlock(&snap->lock);
     return buffer;
