@@ -103,6 +103,21 @@ static int open_once(weir_object *obj)
     return code;
 }
 
+/* Asks the guard, if there is one. */
+static int admit(weir_object *obj)
+{
+    const struct weir_guard *guard = obj->store->guard;
+    obj->check_bytes = obj->info.block_bytes;
+    if (!guard)
+        return 0;
+    if (obj->check_bytes < guard->block_bytes)
+        obj->check_bytes = guard->block_bytes;
+    int code = guard->admit(guard->arg, obj->key, obj->info.size_bytes, &obj->guarded);
+    if (code)
+        forget(obj);
+    return code;
+}
+
 int weir_object_open(weir_object **out, weir_store *store, const char *key)
 {
     int code = weir_store_check(store);
@@ -122,6 +137,8 @@ int weir_object_open(weir_object **out, weir_store *store, const char *key)
         weir_fail(ENOENT, "there is no object '%s' in '%s'", key, store->url);
     if (code == -EAGAIN)
         weir_fail(EAGAIN, "'%s' keeps being removed and written again: try later", key);
+    if (!code)
+        code = admit(obj);
     if (code) {
         free(obj);
         return code;
@@ -165,7 +182,7 @@ static int bad_block(weir_object *obj, uint64_t number, const struct weir_range 
                      obj->key, number, block->begin, block->end - 1, remedy);
 }
 
-int weir_object_check(weir_object *obj, const char *data, const struct weir_range *block)
+static int check_block(weir_object *obj, const char *data, const struct weir_range *block)
 {
     uint64_t number = block->begin / obj->info.block_bytes;
     bool foreign = obj->info.kind == WEIR_KIND_FOREIGN;
@@ -182,6 +199,25 @@ int weir_object_check(weir_object *obj, const char *data, const struct weir_rang
     if (memcmp(sum, sums + number * WEIR_SUM_BYTES, WEIR_SUM_BYTES))
         return bad_block(obj, number, block);
     return 0;
+}
+
+int weir_object_check(weir_object *obj, const char *data, const struct weir_range *range)
+{
+    const struct weir_guard *guard = obj->store->guard;
+    struct weir_range block;
+    int code = 0;
+    for (block.begin = range->begin; !code && block.begin < range->end; block.begin = block.end) {
+        block.end = block.begin + obj->info.block_bytes;
+        if (block.end > range->end)
+            block.end = range->end;
+        code = check_block(obj, data + (block.begin - range->begin), &block);
+    }
+    for (uint64_t at = range->begin; guard && !code && at < range->end; at += guard->block_bytes) {
+        uint64_t left = range->end - at;
+        code = guard->check(guard->arg, obj->guarded, at, data + (at - range->begin),
+                            left < guard->block_bytes ? left : guard->block_bytes);
+    }
+    return code;
 }
 
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES])

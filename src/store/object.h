@@ -10,13 +10,16 @@ struct weir_object {
     struct weir_sealed sealed;   /* of a sealed object */
     struct weir_learned learned; /* of a foreign one */
     void *slots;                 /* a scan's */
+    uint64_t check_bytes;        /* read and checked as one: a block, or the guard's if larger */
+    uint64_t guarded;            /* which file it is to the guard */
     weir_info info;
     char nonce[2 * WEIR_NONCE_BYTES + 1];
     char key[WEIR_KEY_BYTES_MAX + 1];
     char data_name[WEIR_NAME_BYTES_MAX];
 };
 
-/* Checks or learns the block that is these bytes of the object, at data; -EBADMSG. */
-int weir_object_check(weir_object *obj, const char *data, const struct weir_range *block);
+/* Checks or learns the check_bytes, or what is left of them at the end, that are these of the
+ * object, at data; -EBADMSG. */
+int weir_object_check(weir_object *obj, const char *data, const struct weir_range *range);
 
 #endif

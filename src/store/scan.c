@@ -86,7 +86,7 @@ static char *place_of(const struct weir_span *span, const struct weir_range *wan
  * aligned 1 MiB; false if nothing is left. */
 static bool next_unit(const struct scan *scan, struct unit *out)
 {
-    uint64_t block_bytes = scan->obj->info.block_bytes;
+    uint64_t block_bytes = scan->obj->check_bytes;
     const struct weir_span *look = scan->spans;
     struct weir_range wanted;
     const struct weir_span *span = weir_spans_find(&look, scan->spans_end, scan->next, &wanted);
@@ -184,7 +184,7 @@ static int check_unit(const struct slot *slot, const struct weir_span **bad)
         return weir_fail(EBADMSG, "'%s' is damaged: its data ends at byte %" PRIu64 " of %" PRIu64,
                          obj->key, req->off + req->result, obj->info.size_bytes);
     for (block.begin = req->off; block.begin < end; block.begin = block.end) {
-        block.end = min_u64(block.begin + obj->info.block_bytes, end);
+        block.end = min_u64(block.begin + obj->check_bytes, end);
         *bad = weir_spans_find(&look, slot->spans_end, block.begin, &wanted);
         if (!*bad || wanted.begin >= block.end)
             continue;

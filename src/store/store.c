@@ -88,6 +88,14 @@ int weir_store_check_writable(const weir_store *store)
     return code;
 }
 
+void weir_store_set_guard(weir_store *store, const struct weir_guard *guard)
+{
+    assert(!guard || (guard->block_bytes >= WEIR_BLOCK_BYTES_MIN &&
+                      guard->block_bytes <= WEIR_BLOCK_BYTES_MAX &&
+                      !(guard->block_bytes & (guard->block_bytes - 1))));
+    store->guard = guard;
+}
+
 int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat)
 {
     struct weir_req req;

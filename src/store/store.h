@@ -23,13 +23,30 @@ struct weir_store {
     uint64_t grace_ns;
     struct weir_landing landing;
     unsigned depth;
-    unsigned generation; /* of fork() */
+    unsigned generation;            /* of fork() */
+    const struct weir_guard *guard; /* or NULL */
 };
 
 /* 0, or -ECHILD in a forked child. */
 int weir_store_check(const weir_store *store);
 /* The same, and -EROFS where nothing may be written. */
 int weir_store_check_writable(const weir_store *store);
+
+/* ---- a second opinion ---- */
+
+/* Somebody who knows, better than the storage, what may be read (data/trust.h). It is asked when an
+ * object is opened, and about every block before the caller may see any of it: there is one get
+ * path, so nothing gets by. Any thread. */
+struct weir_guard {
+    uint32_t block_bytes; /* that it judges at once: a power of two, at most WEIR_BLOCK_BYTES_MAX */
+    /* Is this a file it knows? *file is its number there. */
+    int (*admit)(void *arg, const char *key, uint64_t size, uint64_t *file);
+    /* Are those the bytes of the block that begins at off? */
+    int (*check)(void *arg, uint64_t file, uint64_t off, const void *data, size_t size);
+    void *arg;
+};
+/* For as long as the store is open; before any object of it is. Borrowed. */
+void weir_store_set_guard(weir_store *store, const struct weir_guard *guard);
 
 /* ---- requests that are waited for: the tier's contract (tier.h), one call each ---- */
 

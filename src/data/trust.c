@@ -1,0 +1,109 @@
+/* trust.c - see trust.h. */
+#include "data/trust.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/blocks.h"
+#include "data/proof.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+struct weir_trust {
+    struct weir_proof proof; /* its blocks stay, the rest is used once */
+    struct weir_blocks blocks;
+    struct weir_guard guard;
+    char prefix[WEIR_NAME_BYTES_MAX];
+};
+
+static int admit(void *arg, const char *key, uint64_t size, uint64_t *file)
+{
+    struct weir_trust *trust = arg;
+    struct weir_blocks_file known;
+    size_t skip = strlen(trust->prefix);
+    int64_t found = -ENOENT;
+    if (!strncmp(key, trust->prefix, skip))
+        found = weir_blocks_find(&trust->blocks, key + skip);
+    if (found < 0)
+        return weir_fail(EKEYREJECTED, "'%s' is not in the signed manifest: it is not read", key);
+    weir_blocks_file(&trust->blocks, (uint64_t)found, &known);
+    if (known.size_bytes != size)
+        return weir_fail(EKEYREJECTED,
+                         "'%s' has %" PRIu64 " bytes, the signed manifest says %" PRIu64
+                         ": it is not read",
+                         key, size, known.size_bytes);
+    *file = (uint64_t)found;
+    return 0;
+}
+
+static int check(void *arg, uint64_t number, uint64_t off, const void *data, size_t size)
+{
+    struct weir_trust *trust = arg;
+    struct weir_blocks_file file;
+    uint8_t sha256[WEIR_SHA256_BYTES];
+    uint64_t block = off / trust->blocks.block_bytes;
+    weir_blocks_file(&trust->blocks, number, &file);
+    weir_sha256(sha256, data, size);
+    if (block < file.count &&
+        !memcmp(sha256, trust->blocks.sums + (file.first + block) * sizeof sha256, sizeof sha256))
+        return 0;
+    return weir_fail(EKEYREJECTED,
+                     "'%s%.*s' is not what was signed in block %" PRIu64 " (bytes %" PRIu64
+                     "-%" PRIu64 "): it was changed since",
+                     trust->prefix, (int)file.name_size, file.name, block, off, off + size - 1);
+}
+
+static int open_proof(struct weir_trust *trust, const char *pem, size_t pem_size)
+{
+    struct weir_proof *proof = &trust->proof;
+    if (!proof->is_signed)
+        return weir_fail(EKEYREJECTED,
+                         WEIR_PROOF_SUMS " is not signed: there is no " WEIR_PROOF_SIGNATURE
+                                         " (weir data sign makes one)");
+    int code =
+        weir_sign_check(proof->signature, NULL, pem, pem_size, proof->sums, proof->sums_size);
+    if (code)
+        return weir_fail_in(code, WEIR_PROOF_SUMS);
+    if (!proof->blocks)
+        return weir_fail(EKEYREJECTED, WEIR_PROOF_SUMS
+                         " was not made by weir data manifest: without " WEIR_PROOF_BLOCKS
+                         " only whole files can be checked (weir data verify)");
+    code = weir_blocks_open(&trust->blocks, proof->blocks, proof->blocks_size);
+    return code ? weir_fail_in(code, WEIR_PROOF_BLOCKS) : 0;
+}
+
+int weir_trust_open(struct weir_trust **out, const char *prefix, weir_store *where,
+                    const char *proof_prefix, const char *pem, size_t pem_size)
+{
+    struct weir_trust *trust = weir_alloc(sizeof *trust);
+    if (!trust)
+        return weir_fail_memory();
+    int code = weir_proof_load(&trust->proof, where, proof_prefix);
+    if (!code)
+        code = open_proof(trust, pem, pem_size);
+    if (code) {
+        weir_trust_close(trust);
+        return code;
+    }
+    free(trust->proof.sums);
+    trust->proof.sums = NULL;
+    strncpy(trust->prefix, prefix, sizeof trust->prefix - 1);
+    trust->guard = (struct weir_guard){trust->blocks.block_bytes, admit, check, trust};
+    *out = trust;
+    return 0;
+}
+
+void weir_trust_close(struct weir_trust *trust)
+{
+    if (!trust)
+        return;
+    weir_proof_free(&trust->proof);
+    free(trust);
+}
+
+const struct weir_guard *weir_trust_guard(const struct weir_trust *trust)
+{
+    return &trust->guard;
+}
