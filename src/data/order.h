@@ -7,10 +7,21 @@
  * lane k mod L. So storage sees windows, large and in one piece; a node that reads some lanes needs
  * only their shards, one after the other; and any position is found alone.
  *
+ * A part that is not longer than a window is one window. In a longer one, windows end where the
+ * lane's item has a certain remainder modulo the window, its phase, and where the part ends: the
+ * first and the last window of a part may be shorter. Phases are spread evenly over any lanes in a
+ * row, so that a node needs its next windows one by one, not all at the same step. (Ends of parts
+ * are not staggered: with shards of one size of which a whole number makes a lane, all lanes go to
+ * their next shard together.)
+ *
  * A global batch is `count` positions in a row; sorted by lane, it is cut into equal pieces for the
  * ranks. Positions go on over the end of an epoch: position p is position p mod N of epoch p div N.
  *
- * Without shuffling there is one lane, and position k is sample k.
+ * Without shuffling there is one lane, and position k is sample k; windows are cut from the
+ * beginning of each shard.
+ *
+ * What is computed here is part of a saved state's meaning: it is the same on every machine, and
+ * changes never. All functions but open and close may be called by any thread.
  */
 #ifndef WEIR_DATA_ORDER_H
 #define WEIR_DATA_ORDER_H
@@ -27,13 +38,17 @@ struct weir_order_options {
 };
 
 struct weir_order;
-/* samples: of each shard, copied. */
+/* samples: of each shard, copied; some may be 0, but not all. -EINVAL, -EFBIG (2^63 samples). */
 int weir_order_open(struct weir_order **out, const uint64_t *samples, uint64_t shards,
                     const struct weir_order_options *opts);
 void weir_order_close(struct weir_order *order);
 uint64_t weir_order_count(const struct weir_order *order); /* N */
+uint32_t weir_order_lanes(const struct weir_order *order); /* L; 1 without shuffling */
+/* In which shard a sample is, and at which place in it. */
+uint64_t weir_order_shard(const struct weir_order *order, uint64_t sample, uint64_t *place);
 
-/* One epoch: the table of its shards' order, shared by all threads that read it. */
+/* One epoch: the table of its shards' order, shared by all threads that read it. The order must
+ * live longer. */
 struct weir_epoch;
 int weir_epoch_open(struct weir_epoch **out, const struct weir_order *order, uint64_t number);
 void weir_epoch_close(struct weir_epoch *epoch);
@@ -56,7 +71,8 @@ void weir_epoch_window(const struct weir_epoch *epoch, uint64_t k, struct weir_w
 /* How many of a global batch's positions rank r of n gets: the same for all where n divides. */
 uint64_t weir_deal_count(uint64_t count, uint32_t rank, uint32_t ranks);
 /* Those of the global batch [position, position + count): sorted by lane, then by position; out has
- * room for weir_deal_count(). Positions go on over ends of epochs. */
+ * room for weir_deal_count(). Positions go on over ends of epochs. Costs nothing for what others
+ * get. */
 void weir_deal(const struct weir_order *order, uint64_t position, uint64_t count, uint32_t rank,
                uint32_t ranks, uint64_t *out);
 

@@ -1,0 +1,269 @@
+/* order.c - see order.h. "Place" is a place in the epoch's sequence of all samples: permuted shards
+ * end to end, lanes end to end.
+ */
+#include "data/order.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/perm.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+enum { LANES_MAX = 65536 };
+/* 2^64 over the golden ratio: fractions of its multiples spread evenly, however many there are. */
+#define SPREAD 0x9e3779b97f4a7c15u
+
+/* What a key is for. */
+enum purpose { FOR_SHARDS, FOR_WINDOWS, FOR_SAMPLES, FOR_PHASES, FOR_EVERYTHING };
+
+struct weir_order {
+    struct weir_order_options opts;
+    uint64_t shards;
+    uint64_t starts[]; /* the first sample of each shard; then N */
+};
+
+struct weir_epoch {
+    const struct weir_order *order;
+    uint64_t keys[FOR_EVERYTHING + 1];
+    struct weir_perm everything; /* of a full shuffle */
+    const uint64_t *starts;      /* the first place of each shard in its turn; then N */
+    uint64_t shards[];           /* which shard has the i-th turn; the starts behind them */
+};
+
+/* ---- the dataset ---- */
+
+static int check(const uint64_t *samples, uint64_t shards, const struct weir_order_options *opts)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < shards; i++)
+        if (__builtin_add_overflow(sum, samples[i], &sum) || sum > INT64_MAX)
+            return weir_fail(EFBIG, "the first %" PRIu64 " shards have 2^63 samples or more",
+                             i + 1);
+    if (!sum)
+        return weir_fail(EINVAL, "there are no samples in %" PRIu64 " shards", shards);
+    if (!opts->lanes || opts->lanes > LANES_MAX)
+        return weir_fail(EINVAL, "%" PRIu32 " lanes: use 1 to %d", opts->lanes, LANES_MAX);
+    if (!opts->window)
+        return weir_fail(EINVAL, "a window of 0 samples: use 1 or more");
+    return 0;
+}
+
+int weir_order_open(struct weir_order **out, const uint64_t *samples, uint64_t shards,
+                    const struct weir_order_options *opts)
+{
+    int code = check(samples, shards, opts);
+    if (code)
+        return code;
+    struct weir_order *order = weir_alloc(sizeof *order + (shards + 1) * sizeof order->starts[0]);
+    if (!order)
+        return weir_fail_memory();
+    order->opts = *opts;
+    if (!opts->shuffle)
+        order->opts.lanes = 1;
+    order->shards = shards;
+    order->starts[0] = 0;
+    for (uint64_t i = 0; i < shards; i++)
+        order->starts[i + 1] = order->starts[i] + samples[i];
+    *out = order;
+    return 0;
+}
+
+void weir_order_close(struct weir_order *order)
+{
+    free(order);
+}
+
+uint64_t weir_order_count(const struct weir_order *order)
+{
+    return order->starts[order->shards];
+}
+
+uint32_t weir_order_lanes(const struct weir_order *order)
+{
+    return order->opts.lanes;
+}
+
+/* The last i with starts[i] <= value: empty shards are passed over. */
+static uint64_t find(const uint64_t *starts, uint64_t shards, uint64_t value)
+{
+    uint64_t low = 0;
+    for (uint64_t left = shards; left > 1;) {
+        uint64_t half = left / 2;
+        low += starts[low + half] <= value ? half : 0; /* no branch to mispredict */
+        left -= half;
+    }
+    return low;
+}
+
+uint64_t weir_order_shard(const struct weir_order *order, uint64_t sample, uint64_t *place)
+{
+    assert(sample < weir_order_count(order));
+    uint64_t shard = find(order->starts, order->shards, sample);
+    *place = sample - order->starts[shard];
+    return shard;
+}
+
+/* ---- one epoch ---- */
+
+static bool is_full(const struct weir_order *order)
+{
+    return order->opts.shuffle && order->opts.window == UINT64_MAX;
+}
+
+int weir_epoch_open(struct weir_epoch **out, const struct weir_order *order, uint64_t number)
+{
+    bool needs_table = order->opts.shuffle && !is_full(order);
+    uint64_t shards = needs_table ? order->shards : 0;
+    struct weir_epoch *epoch = weir_alloc(sizeof *epoch + (2 * shards + 1) * sizeof(uint64_t));
+    if (!epoch)
+        return weir_fail_memory();
+    uint64_t key = weir_perm_key(order->opts.seed, number);
+    for (uint64_t i = 0; i <= FOR_EVERYTHING; i++)
+        epoch->keys[i] = weir_perm_key(key, i);
+    epoch->order = order;
+    epoch->starts = order->starts;
+    weir_perm_init(&epoch->everything, epoch->keys[FOR_EVERYTHING], weir_order_count(order));
+    if (needs_table) {
+        uint64_t *starts = epoch->shards + shards;
+        struct weir_perm turns;
+        weir_perm_init(&turns, epoch->keys[FOR_SHARDS], shards);
+        starts[0] = 0;
+        for (uint64_t i = 0; i < shards; i++) {
+            uint64_t shard = weir_perm_at(&turns, i);
+            epoch->shards[i] = shard;
+            starts[i + 1] = starts[i] + order->starts[shard + 1] - order->starts[shard];
+        }
+        epoch->starts = starts;
+    }
+    *out = epoch;
+    return 0;
+}
+
+void weir_epoch_close(struct weir_epoch *epoch)
+{
+    free(epoch);
+}
+
+/* ---- finding a position ---- */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What a lane has of a shard. */
+struct part {
+    uint32_t lane;
+    uint64_t lane_first; /* the lane's first place */
+    uint64_t place;      /* where the position is */
+    uint64_t turn;       /* of the shard */
+    uint64_t first, end; /* places */
+};
+
+static struct part part_of(const struct weir_epoch *epoch, uint64_t k)
+{
+    const struct weir_order *order = epoch->order;
+    uint64_t n = weir_order_count(order), lanes = order->opts.lanes, lane = k % lanes;
+    assert(k < n);
+    uint64_t first = n / lanes * lane + smaller(n % lanes, lane);
+    uint64_t end = first + n / lanes + (lane < n % lanes);
+    struct part part = {.lane = (uint32_t)lane, .lane_first = first, .place = first + k / lanes};
+    part.turn = find(epoch->starts, order->shards, part.place);
+    uint64_t shard_first = epoch->starts[part.turn], shard_end = epoch->starts[part.turn + 1];
+    part.first = shard_first > first ? shard_first : first;
+    part.end = smaller(shard_end, end);
+    return part;
+}
+
+/* The window of a part that has its s-th turn in it, and where its bytes are. */
+struct slot {
+    uint64_t first, count; /* within the part: as they are delivered */
+    uint64_t data;         /* within the part: as they lie in the shard */
+};
+
+static uint64_t window_slots(uint64_t size, uint64_t head, uint64_t window)
+{
+    return 1 + (size - head + window - 1) / window;
+}
+
+/* Turn s is `head` long if it is the first, what is left if it is the last, else a window. As
+ * windows have other turns than they lie in the shard, short ones lie anywhere: what lies before
+ * one is whole windows, less what the short ones before it lack. */
+static struct slot slot_of(const struct weir_epoch *epoch, const struct part *part)
+{
+    const struct weir_order_options *opts = &epoch->order->opts;
+    uint64_t size = part->end - part->first, at = part->place - part->first, window = opts->window;
+    if (size <= window)
+        return (struct slot){0, size, 0};
+    if (!opts->shuffle) {
+        uint64_t first = at - at % window;
+        return (struct slot){first, smaller(window, size - first), first};
+    }
+    uint64_t spread = epoch->keys[FOR_PHASES] + part->lane * SPREAD;
+    uint64_t phase = (uint64_t)((unsigned __int128)spread * window >> 64);
+    uint64_t head = (phase + window - (part->first - part->lane_first) % window) % window;
+    head = head ? head : window;
+    uint64_t slots = window_slots(size, head, window),
+             turn = at < head ? 0 : 1 + (at - head) / window;
+    uint64_t tail = size - head - (slots - 2) * window;
+
+    struct weir_perm perm;
+    weir_perm_init(&perm, weir_perm_key(epoch->keys[FOR_WINDOWS], part->first), slots);
+    uint64_t lies = weir_perm_at(&perm, turn);
+    struct slot slot = {.first = turn ? head + (turn - 1) * window : 0, .data = lies * window};
+    slot.count = turn ? smaller(window, size - slot.first) : head;
+    if (weir_perm_at(&perm, 0) < lies)
+        slot.data -= window - head;
+    if (weir_perm_at(&perm, slots - 1) < lies)
+        slot.data -= window - tail;
+    return slot;
+}
+
+/* The sample that lies at the part's beginning. */
+static uint64_t part_sample(const struct weir_epoch *epoch, const struct part *part)
+{
+    uint64_t shard = epoch->order->opts.shuffle ? epoch->shards[part->turn] : part->turn;
+    return epoch->order->starts[shard] + part->first - epoch->starts[part->turn];
+}
+
+uint64_t weir_epoch_sample(const struct weir_epoch *epoch, uint64_t k)
+{
+    assert(k < weir_order_count(epoch->order));
+    if (!epoch->order->opts.shuffle)
+        return k;
+    if (is_full(epoch->order))
+        return weir_perm_at(&epoch->everything, k);
+    struct part part = part_of(epoch, k);
+    struct slot slot = slot_of(epoch, &part);
+    struct weir_perm perm;
+    weir_perm_init(&perm, weir_perm_key(epoch->keys[FOR_SAMPLES], part.first + slot.first),
+                   slot.count);
+    uint64_t at = weir_perm_at(&perm, part.place - part.first - slot.first);
+    return part_sample(epoch, &part) + slot.data + at;
+}
+
+void weir_epoch_window(const struct weir_epoch *epoch, uint64_t k, struct weir_window *out)
+{
+    const struct weir_order *order = epoch->order;
+    if (is_full(order)) {
+        uint64_t place;
+        *out = (struct weir_window){.lane = (uint32_t)(k % order->opts.lanes),
+                                    .item = k / order->opts.lanes,
+                                    .first = weir_epoch_sample(epoch, k),
+                                    .count = 1};
+        out->shard = weir_order_shard(order, out->first, &place);
+        return;
+    }
+    struct part part = part_of(epoch, k);
+    struct slot slot = slot_of(epoch, &part);
+    *out =
+        (struct weir_window){.lane = part.lane,
+                             .item = part.first - part.lane_first + slot.first,
+                             .first = part_sample(epoch, &part) + slot.data,
+                             .count = slot.count,
+                             .shard = order->opts.shuffle ? epoch->shards[part.turn] : part.turn};
+}
