@@ -1,0 +1,18 @@
+/* wds_name.h - how WebDataset takes the names of a tar's members apart. Pure functions. */
+#ifndef WEIR_DATA_WDS_NAME_H
+#define WEIR_DATA_WDS_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct weir_wds_name {
+    const char *key; /* borrowed from the name */
+    size_t key_size;
+    const char *suffix; /* as written: it is compared and shown in lower case */
+    size_t suffix_size;
+};
+
+/* False for a member that belongs to no sample: without a suffix, or like "__x__". */
+bool weir_wds_split(struct weir_wds_name *out, const char *name, size_t size);
+
+#endif
