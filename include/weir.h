@@ -591,6 +591,130 @@ WEIR_API const weir_data_sample_info *weir_data_sample_get(const weir_data_sampl
 WEIR_API int weir_data_sample_fields(weir_data_sample *sample, const weir_field **fields,
                                      uint32_t *count);
 
+/* ---- loading ----
+ *
+ * A loader delivers the batches of one rank in an order that is computed: position k of the epochs,
+ * laid end to end, is the same sample for any number of ranks, workers and threads. A global batch
+ * is batch_size * ranks positions in a row, of which each rank gets batch_size; batches go on over
+ * the ends of epochs. Threads of the library read, decompress and take samples apart ahead of the
+ * caller.
+ */
+
+typedef struct weir_loader weir_loader;
+typedef struct weir_batch weir_batch;
+
+enum { WEIR_LOADER_SHUFFLE = 1 };
+
+typedef struct weir_loader_options {
+    size_t struct_size;
+    uint32_t flags;      /* WEIR_LOADER_…; none by default */
+    uint32_t lanes;      /* places in the data that are read at a time, part of the order as are
+                            seed and window; 0: 64, fewer where whole shards are decompressed */
+    uint64_t window;     /* samples in a row that are read at once and shuffled among each other; 0:
+                            about 4 MiB of them; UINT64_MAX: everything, a full shuffle */
+    uint64_t seed;
+    uint64_t batch_size; /* samples for each rank; 1 */
+    uint32_t rank, ranks;     /* 0 of 1 */
+    uint32_t worker, workers; /* of several loaders of a rank, this one delivers batches worker,
+                                 worker + workers, …; 0 of 1 */
+    uint64_t position;   /* where the first global batch begins, worker 0's; 0 */
+    uint64_t end;        /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
+    const char *const *fields; /* only these; none: all */
+    size_t fields_count;
+    uint32_t threads;    /* 0: as many as there are processors, up to 4 */
+    uint32_t prefetch;   /* batches that may be ready; 8 */
+    uint64_t memory_bytes_max; /* of samples and batches in memory; 512 MiB */
+} weir_loader_options;
+WEIR_API void weir_loader_options_init(weir_loader_options *opts);
+/* The dataset must outlive it. -EINVAL says how much memory it needs if the bound is too small. */
+WEIR_API int weir_loader_open(weir_loader **out, weir_data *data, const weir_loader_options *opts);
+/* Its batches may be released later. */
+WEIR_API void weir_loader_close(weir_loader *loader);
+
+/* The next batch: 1, 0 at the end, -ETIMEDOUT, -EBADMSG if one of its samples is damaged: which,
+ * the text says, and every later call answers the same. */
+WEIR_API int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns);
+/* On any thread. */
+WEIR_API void weir_batch_release(weir_batch *batch);
+
+/* A value of a ragged column. */
+typedef struct weir_value {
+    uint64_t off, size; /* within the column's data */
+    weir_field_kind kind;
+    char dtype[8];
+    uint32_t ndim;
+    const uint64_t *shape;
+} weir_value;
+
+/* A field of all samples of a batch. Stacked: arrays of one dtype and shape, one behind the other.
+ * Ragged: anything else; a sample without the field has a value of kind WEIR_FIELD_NONE. */
+typedef struct weir_column {
+    const char *name;
+    size_t name_size;
+    weir_field_kind kind;    /* of all values but NONE; WEIR_FIELD_NONE: there are several kinds */
+    char dtype[8];           /* of all arrays; "": it is no column of arrays, or they differ */
+    uint32_t ndim;           /* stacked: of each sample */
+    const uint64_t *shape;
+    const weir_value *values; /* ragged: one for each sample; NULL: stacked */
+    const uint64_t *offsets;  /* ragged, of one kind and dtype: where in the data each begins, and
+                                 the last one ends; else NULL */
+    void *data;               /* aligned to 64; the caller's to change until the release */
+    uint64_t size;
+} weir_column;
+
+typedef struct weir_batch_info {
+    uint64_t position;        /* where the global batch begins */
+    uint64_t samples;         /* of this rank */
+    const uint64_t *numbers;  /* theirs */
+    const uint64_t *epochs;   /* in which each of them was drawn */
+    const weir_column *columns;
+    size_t columns_count;
+    void *data;               /* all memory of the batch: every array above is within it */
+    uint64_t size;
+} weir_batch_info;
+/* Borrowed until the batch is released. */
+WEIR_API const weir_batch_info *weir_batch_get(const weir_batch *batch);
+
+/* What was delivered of an epoch: how many samples, and a sum over (number, bytes) of each, modulo
+ * 2^128, little-endian. Those of ranks and workers add up to that of the whole. */
+typedef struct weir_tally {
+    uint64_t epoch, samples;
+    uint8_t digest[16];
+} weir_tally;
+enum { WEIR_TALLIES_MAX = 8 };
+/* Of the last epochs of which this loader delivered something, oldest first: how many. Delivered is
+ * what weir_loader_next() returned, not what is ready. */
+WEIR_API size_t weir_loader_tallies(const weir_loader *loader, weir_tally out[WEIR_TALLIES_MAX]);
+
+/* Where it is: what a later loader, of any number of ranks, needs to go on. */
+typedef struct weir_loader_state {
+    const char *digest; /* of the dataset */
+    uint64_t seed, window, position; /* position: of the next batch */
+    uint32_t lanes, flags;
+    uint64_t samples; /* in an epoch */
+} weir_loader_state;
+WEIR_API void weir_loader_state_get(const weir_loader *loader, weir_loader_state *out);
+
+enum {
+    WEIR_STALL_READ,   /* bytes were under way */
+    WEIR_STALL_DECODE, /* they were decompressed, or taken apart */
+    WEIR_STALL_QUEUE,  /* nothing was begun yet: threads were busy with something else, or all
+                          memory was in use */
+    WEIR_STALLS
+};
+enum { WEIR_READ_SIZES = 24 }; /* bucket i: reads of 2^(i + 9) up to 2^(i + 10) bytes */
+typedef struct weir_loader_stats {
+    uint64_t batches, samples, sample_bytes; /* delivered */
+    uint64_t stall_ns[WEIR_STALLS]; /* how long callers waited, and for what */
+    uint64_t stalls;                /* waits */
+    uint64_t reads, read_bytes;     /* asked of the store */
+    uint64_t read_sizes[WEIR_READ_SIZES];
+    uint64_t read_ns, decompress_ns, decode_ns, plan_ns; /* of all threads */
+    uint64_t memory_bytes, memory_bytes_peak;
+    uint32_t threads, prefetch;
+} weir_loader_stats;
+WEIR_API void weir_loader_stats_get(weir_loader *loader, weir_loader_stats *out);
+
 /* How this build and machine do I/O, one "name: value" line each, for `weir version`. */
 WEIR_API int weir_describe(int (*line)(void *arg, const char *name, const char *value), void *arg);
 

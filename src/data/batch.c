@@ -1,0 +1,474 @@
+/* batch.c - see batch.h. */
+#include "data/batch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/field.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+enum { ALIGN = 64 }; /* of every array in a batch: a cache line, and what vector code likes */
+
+/* A value of a sample, where it is now. */
+struct cell {
+    const uint8_t *data;
+    size_t size;
+    uint64_t dtype; /* the eight characters */
+    size_t shape;   /* where in the gather's sizes */
+    uint8_t kind, ndim;
+};
+
+struct gathered {
+    struct weir_growing name; /* with a zero byte */
+    struct cell *cells;
+    uint64_t room;
+    uint64_t filled;          /* rows that have it */
+    bool is_stacked, is_even; /* even: all of one kind and dtype */
+    uint8_t kind;
+    uint64_t dtype;
+};
+
+struct row {
+    uint64_t number, epoch;
+    const uint8_t *data;
+    size_t size;
+};
+
+struct weir_gather {
+    const struct weir_format *format;
+    const void *schema;
+    size_t wanted; /* columns that are there from the beginning; 0: all are taken */
+    struct gathered columns[WEIR_COLUMNS_MAX];
+    size_t count;
+    size_t hints[WEIR_FIELDS_MAX]; /* which column a sample's i-th field went to */
+    struct weir_field fields[WEIR_FIELDS_MAX];
+    uint32_t last_count; /* fields of the last sample */
+    struct row *rows;
+    uint64_t rows_count, rows_room, rows_max;
+    struct weir_growing sizes; /* dimensions, as uint64_t */
+    struct weir_growing parts;
+    struct weir_arena *scratch;
+};
+
+/* ---- its life ---- */
+
+static int set_name(struct gathered *column, const char *name, size_t size)
+{
+    column->name.size = 0;
+    int code = weir_growing_add(&column->name, name, size);
+    return code ? code : weir_growing_add(&column->name, "", 1);
+}
+
+int weir_gather_open(struct weir_gather **out, const struct weir_format *format, const void *schema,
+                     const char *const *wanted, size_t wanted_count)
+{
+    if (wanted_count > WEIR_FIELDS_MAX)
+        return weir_fail(EINVAL, "%zu fields are wanted; a sample has at most %d", wanted_count,
+                         WEIR_FIELDS_MAX);
+    struct weir_gather *gather = weir_alloc(sizeof *gather);
+    if (!gather)
+        return weir_fail_memory();
+    gather->format = format;
+    gather->schema = schema;
+    gather->wanted = wanted_count;
+    int code = 0;
+    for (size_t i = 0; i < wanted_count && !code; i++)
+        code = set_name(&gather->columns[i], wanted[i], strlen(wanted[i]));
+    if (code) {
+        weir_gather_close(gather);
+        return code;
+    }
+    *out = gather;
+    return 0;
+}
+
+void weir_gather_close(struct weir_gather *gather)
+{
+    if (!gather)
+        return;
+    for (size_t i = 0; i < WEIR_COLUMNS_MAX; i++) {
+        weir_growing_free(&gather->columns[i].name);
+        free(gather->columns[i].cells);
+    }
+    free(gather->rows);
+    weir_growing_free(&gather->sizes);
+    weir_growing_free(&gather->parts);
+    weir_arena_free(gather->scratch);
+    free(gather);
+}
+
+/* ---- adding ---- */
+
+static int start_column(struct weir_gather *gather, struct gathered *column)
+{
+    if (column->room < gather->rows_max) {
+        struct cell *cells = weir_realloc(column->cells, gather->rows_max * sizeof *cells);
+        if (!cells)
+            return weir_fail_memory();
+        column->cells = cells;
+        column->room = gather->rows_max;
+    }
+    for (uint64_t i = 0; i < gather->rows_max; i++)
+        column->cells[i] = (struct cell){.kind = WEIR_FIELD_NONE};
+    column->filled = 0;
+    return 0;
+}
+
+int weir_gather_begin(struct weir_gather *gather, uint64_t rows)
+{
+    if (gather->rows_room < rows) {
+        struct row *more = weir_realloc(gather->rows, rows * sizeof *more);
+        if (!more)
+            return weir_fail_memory();
+        gather->rows = more;
+        gather->rows_room = rows;
+    }
+    gather->rows_max = rows;
+    gather->rows_count = 0;
+    gather->last_count = 0;
+    gather->sizes.size = gather->parts.size = 0;
+    weir_arena_free(gather->scratch);
+    gather->scratch = NULL;
+    int code = 0;
+    for (gather->count = 0; gather->count < gather->wanted && !code; gather->count++)
+        code = start_column(gather, &gather->columns[gather->count]);
+    return code;
+}
+
+static bool is_named(const struct gathered *column, const struct weir_field *field)
+{
+    return column->name.size == field->name_size + 1 &&
+           !memcmp(column->name.data, field->name, field->name_size);
+}
+
+/* The column of a sample's i-th field; NULL and 0 if it is not wanted. Samples mostly have the same
+ * fields in the same order, so the hint is right. */
+static int find_column(struct weir_gather *gather, uint32_t i, struct gathered **out)
+{
+    const struct weir_field *field = &gather->fields[i];
+    size_t at = gather->hints[i];
+    if (at >= gather->count || !is_named(&gather->columns[at], field))
+        for (at = 0; at < gather->count && !is_named(&gather->columns[at], field);)
+            at++;
+    *out = at < gather->count ? &gather->columns[at] : NULL;
+    gather->hints[i] = at;
+    if (*out || gather->wanted)
+        return 0;
+    if (gather->count == WEIR_COLUMNS_MAX)
+        return weir_fail(EFBIG,
+                         "the samples of a batch have more than %d different fields: choose "
+                         "some of them",
+                         WEIR_COLUMNS_MAX);
+    struct gathered *column = &gather->columns[at];
+    int code = set_name(column, field->name, field->name_size);
+    if (!code)
+        code = start_column(gather, column);
+    if (!code) {
+        gather->count++;
+        *out = column;
+    }
+    return code;
+}
+
+static int fill_cell(struct weir_gather *gather, struct cell *cell, const struct weir_field *field)
+{
+    *cell = (struct cell){.data = field->data,
+                          .size = field->size,
+                          .kind = (uint8_t)field->kind,
+                          .ndim = (uint8_t)field->ndim,
+                          .shape = gather->sizes.size / sizeof(uint64_t)};
+    if (field->kind == WEIR_FIELD_NONE)
+        cell->size = 0;
+    if (field->kind != WEIR_FIELD_ARRAY) {
+        cell->ndim = 0;
+        return 0;
+    }
+    memcpy(&cell->dtype, field->dtype, sizeof cell->dtype);
+    return weir_growing_add(&gather->sizes, field->shape, field->ndim * sizeof(uint64_t));
+}
+
+int weir_gather_add(struct weir_gather *gather, uint64_t number, uint64_t epoch,
+                    const struct weir_sample *sample)
+{
+    uint32_t count = WEIR_FIELDS_MAX;
+    struct gathered *column;
+    int code =
+        gather->format->fields(gather->schema, sample, &gather->scratch, gather->fields, &count);
+    if (code)
+        return code;
+    gather->last_count = count;
+    uint64_t row = gather->rows_count;
+    for (uint32_t i = 0; i < count; i++) {
+        code = find_column(gather, i, &column);
+        if (code)
+            return code;
+        if (!column)
+            continue;
+        struct cell *cell = &column->cells[row];
+        if (cell->data)
+            return weir_fail(EBADMSG, "it has the field '%.*s' twice",
+                             (int)gather->fields[i].name_size, gather->fields[i].name);
+        code = fill_cell(gather, cell, &gather->fields[i]);
+        if (code)
+            return code;
+        column->filled++;
+    }
+    gather->rows[gather->rows_count++] = (struct row){number, epoch, sample->data, sample->size};
+    return 0;
+}
+
+/* ---- laying out ---- */
+
+/* Where things go: without a base, only how much room they need. */
+struct layout {
+    uint8_t *base;
+    size_t used;
+};
+
+static void *place(struct layout *layout, size_t size, size_t align)
+{
+    size_t at = (layout->used + align - 1) / align * align;
+    layout->used = at + size;
+    return layout->base ? layout->base + at : NULL;
+}
+
+static bool same_shape(const struct weir_gather *gather, const struct cell *a, const struct cell *b)
+{
+    const uint64_t *sizes = (const uint64_t *)gather->sizes.data;
+    return a->dtype == b->dtype && a->ndim == b->ndim &&
+           (!a->ndim || !memcmp(sizes + a->shape, sizes + b->shape, a->ndim * sizeof(uint64_t)));
+}
+
+static void judge_column(const struct weir_gather *gather, struct gathered *column)
+{
+    const struct cell *first = NULL;
+    bool has_none = false;
+    column->is_stacked = column->is_even = true;
+    for (uint64_t i = 0; i < gather->rows_count; i++) {
+        const struct cell *cell = &column->cells[i];
+        if (cell->kind == WEIR_FIELD_NONE) {
+            has_none = true;
+            continue;
+        }
+        first = first ? first : cell;
+        column->is_even &= cell->kind == first->kind && cell->dtype == first->dtype;
+        column->is_stacked = column->is_stacked && same_shape(gather, first, cell);
+    }
+    column->is_stacked &= first && first->kind == WEIR_FIELD_ARRAY && column->is_even && !has_none;
+    column->kind = first && column->is_even ? first->kind : (uint8_t)WEIR_FIELD_NONE;
+    column->dtype = first && column->is_even ? first->dtype : 0;
+}
+
+/* Values of unlike kinds have unlike sizes of elements: each begins where any can. */
+static size_t value_align(const struct gathered *column)
+{
+    return column->is_even ? 1 : 16;
+}
+
+static void lay_out_ragged(const struct weir_gather *gather, const struct gathered *column,
+                           struct layout *layout, weir_column *out)
+{
+    uint64_t rows = gather->rows_count, off = 0;
+    size_t dims = 0, align = value_align(column);
+    weir_value *values = place(layout, rows * sizeof *values, ALIGN);
+    uint64_t *offsets = column->is_even ? place(layout, (rows + 1) * sizeof *offsets, ALIGN) : NULL;
+    for (uint64_t i = 0; i < rows; i++)
+        dims += column->cells[i].ndim;
+    uint64_t *shapes = place(layout, dims * sizeof *shapes, ALIGN);
+    for (uint64_t i = 0; i < rows; i++) {
+        const struct cell *cell = &column->cells[i];
+        off = (off + align - 1) / align * align;
+        if (out) {
+            values[i] = (weir_value){off, cell->size, cell->kind, {0}, cell->ndim, shapes};
+            memcpy(values[i].dtype, &cell->dtype, sizeof cell->dtype);
+            if (cell->ndim)
+                memcpy(shapes, (uint64_t *)gather->sizes.data + cell->shape,
+                       cell->ndim * sizeof *shapes);
+            shapes += cell->ndim;
+            if (offsets)
+                offsets[i] = off;
+        }
+        off += cell->size;
+    }
+    void *data = place(layout, off, ALIGN);
+    if (!out)
+        return;
+    if (offsets)
+        offsets[rows] = off;
+    out->values = values;
+    out->offsets = offsets;
+    out->data = data;
+    out->size = off;
+}
+
+static void lay_out_stacked(const struct weir_gather *gather, const struct gathered *column,
+                            struct layout *layout, weir_column *out)
+{
+    const struct cell *cell = &column->cells[0];
+    size_t shape_bytes = cell->ndim * sizeof(uint64_t);
+    uint64_t *shape = place(layout, shape_bytes, ALIGN);
+    void *data = place(layout, gather->rows_count * cell->size, ALIGN);
+    if (!out)
+        return;
+    if (shape_bytes)
+        memcpy(shape, (uint64_t *)gather->sizes.data + cell->shape, shape_bytes);
+    out->ndim = cell->ndim;
+    out->shape = shape;
+    out->data = data;
+    out->size = gather->rows_count * cell->size;
+}
+
+static void lay_out_column(const struct weir_gather *gather, const struct gathered *column,
+                           struct layout *layout, weir_column *out)
+{
+    char *name = place(layout, column->name.size, 1);
+    if (out) {
+        memcpy(name, column->name.data, column->name.size);
+        *out =
+            (weir_column){.name = name, .name_size = column->name.size - 1, .kind = column->kind};
+        memcpy(out->dtype, &column->dtype, sizeof column->dtype);
+    }
+    if (column->is_stacked)
+        lay_out_stacked(gather, column, layout, out);
+    else
+        lay_out_ragged(gather, column, layout, out);
+}
+
+/* Everything but the bytes of the samples. */
+static weir_batch *lay_out(const struct weir_gather *gather, struct layout *layout)
+{
+    uint64_t rows = gather->rows_count;
+    weir_batch *batch = place(layout, sizeof *batch, ALIGN);
+    weir_column *columns = place(layout, gather->count * sizeof *columns, ALIGN);
+    uint64_t *numbers = place(layout, rows * sizeof *numbers, ALIGN);
+    uint64_t *epochs = place(layout, rows * sizeof *epochs, ALIGN);
+    struct weir_part *parts = place(layout, gather->parts.size, ALIGN);
+    for (size_t i = 0; i < gather->count; i++)
+        lay_out_column(gather, &gather->columns[i], layout, columns ? &columns[i] : NULL);
+    if (!batch)
+        return NULL;
+    for (uint64_t i = 0; i < rows; i++) {
+        numbers[i] = gather->rows[i].number;
+        epochs[i] = gather->rows[i].epoch;
+    }
+    *batch = (weir_batch){.info = {.samples = rows,
+                                   .numbers = numbers,
+                                   .epochs = epochs,
+                                   .columns = columns,
+                                   .columns_count = gather->count},
+                          .parts = parts,
+                          .parts_count = gather->parts.size / sizeof *parts};
+    return batch;
+}
+
+/* ---- ending ---- */
+
+static int count_part(struct weir_gather *gather, uint64_t epoch, struct weir_part **out)
+{
+    struct weir_part *parts = (struct weir_part *)gather->parts.data;
+    size_t count = gather->parts.size / sizeof *parts;
+    while (count && parts[count - 1].epoch != epoch)
+        count--;
+    if (!count) {
+        struct weir_part fresh = {.epoch = epoch};
+        int code = weir_growing_add(&gather->parts, &fresh, sizeof fresh);
+        if (code)
+            return code;
+        parts = (struct weir_part *)gather->parts.data;
+        count = gather->parts.size / sizeof *parts;
+    }
+    *out = &parts[count - 1];
+    return 0;
+}
+
+static void copy_row(const struct weir_gather *gather, uint64_t row, const weir_column *columns)
+{
+    for (size_t i = 0; i < gather->count; i++) {
+        const struct cell *cell = &gather->columns[i].cells[row];
+        const weir_column *to = &columns[i];
+        uint64_t off = to->values ? to->values[row].off : row * cell->size;
+        if (cell->size)
+            memcpy((uint8_t *)to->data + off, cell->data, cell->size);
+    }
+}
+
+static int fail_missing(const struct weir_gather *gather, const struct gathered *column)
+{
+    char have[256] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < gather->last_count && used < sizeof have; i++) {
+        int more = snprintf(have + used, sizeof have - used, "%s'%.*s'", i ? ", " : "",
+                            (int)gather->fields[i].name_size, gather->fields[i].name);
+        used += (size_t)more;
+    }
+    return weir_fail(EINVAL, "no sample has a field '%s': they have %s", column->name.data,
+                     have[0] ? have : "none");
+}
+
+/* The epochs of the rows, each once, before it is known where they go. */
+static int find_parts(struct weir_gather *gather)
+{
+    struct weir_part *part;
+    int code = 0;
+    for (uint64_t i = 0; i < gather->rows_count && !code; i++)
+        code = count_part(gather, gather->rows[i].epoch, &part);
+    return code;
+}
+
+static void copy_rows(struct weir_gather *gather, weir_batch *batch, struct weir_part *parts)
+{
+    memcpy(parts, gather->parts.data, gather->parts.size);
+    for (uint64_t i = 0; i < gather->rows_count; i++) {
+        const struct row *row = &gather->rows[i];
+        struct weir_part *part = parts;
+        while (part->epoch != row->epoch)
+            part++;
+        part->samples++;
+        weir_digest_add(&part->digest, weir_digest_of(row->number, row->data, row->size));
+        batch->sample_bytes += row->size;
+        copy_row(gather, i, batch->info.columns);
+    }
+}
+
+int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, uint64_t position,
+                    weir_batch **out)
+{
+    for (size_t i = 0; i < gather->wanted && gather->rows_count; i++)
+        if (!gather->columns[i].filled)
+            return fail_missing(gather, &gather->columns[i]);
+    int code = find_parts(gather);
+    if (code)
+        return code;
+    for (size_t i = 0; i < gather->count; i++)
+        judge_column(gather, &gather->columns[i]);
+    struct layout layout = {0};
+    lay_out(gather, &layout);
+    struct weir_slab *slab = weir_slab_take(slabs, layout.used);
+    if (!slab)
+        return -ENOMEM;
+    layout = (struct layout){slab->data, 0};
+    weir_batch *batch = lay_out(gather, &layout);
+    batch->slab = slab;
+    batch->info.position = position;
+    batch->info.data = slab->data;
+    batch->info.size = layout.used;
+    copy_rows(gather, batch, (struct weir_part *)batch->parts);
+    *out = batch;
+    return 0;
+}
+
+/* ---- for those who get it ---- */
+
+const weir_batch_info *weir_batch_get(const weir_batch *batch)
+{
+    return &batch->info;
+}
+
+void weir_batch_release(weir_batch *batch)
+{
+    if (batch)
+        weir_slab_give(batch->slab);
+}

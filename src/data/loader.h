@@ -1,0 +1,133 @@
+/* loader.h - a loader (weir.h), for the files it is made of: what is planned (plan.c), what its
+ * threads do (work.c), and what the caller sees (loader.c).
+ *
+ *     plan ──> wanted pieces ──> load ──┐
+ *      └─────> slots, one for each batch, in order ──> gather ──> next()
+ *
+ * A slot is planned when its positions are dealt and it holds every piece that they are in. Pieces
+ * are loaded in the order in which they were first wanted. A slot whose pieces are all there can be
+ * gathered into a batch, in any order; batches are delivered in the order of the slots.
+ *
+ * Planning is one thread's at a time (`planning`), without the lock. Bytes are counted when they
+ * are planned, so a slot is planned no further when they reach the bound; only the slot that the
+ * caller gets next is planned and loaded in any case: a bound must not stop everything.
+ */
+#ifndef WEIR_DATA_LOADER_H
+#define WEIR_DATA_LOADER_H
+
+#include <pthread.h>
+
+#include "data/batch.h"
+#include "data/order.h"
+#include "data/piece.h"
+
+enum weir_held_state { WEIR_HELD_WANTED, WEIR_HELD_LOADING, WEIR_HELD_LOADED };
+
+/* A piece, and who needs it. Everything but the piece is under the lock. */
+struct weir_held {
+    struct weir_piece piece;
+    struct weir_held *next_same;   /* in the table */
+    struct weir_held *next_wanted; /* in the queue; or among those that are let go of */
+    uint64_t first;                /* that it is found by, with the shard */
+    uint64_t refs;                 /* of slots and lanes */
+    enum weir_held_state state;
+    bool is_shared; /* it is in the table */
+};
+
+/* An epoch in use. */
+struct weir_drawn {
+    struct weir_drawn *next;
+    struct weir_epoch *epoch;
+    uint64_t number, refs; /* of slots, and of the planner */
+};
+
+/* What the planner knows of a lane: items [item, end) of an epoch are in `held`. */
+struct weir_lane {
+    uint64_t epoch, item, end;
+    struct weir_held *held;
+};
+
+enum weir_slot_state {
+    WEIR_SLOT_EMPTY,
+    WEIR_SLOT_PLANNING,
+    WEIR_SLOT_PLANNED,
+    WEIR_SLOT_GATHERING,
+    WEIR_SLOT_DONE,
+};
+
+struct weir_slot {
+    enum weir_slot_state state;
+    uint64_t position, rows;     /* of the global batch; of this rank */
+    uint64_t row;                /* planned up to here */
+    uint64_t *positions;         /* room for a rank's share, as for the others */
+    struct weir_held **helds;    /* of each row */
+    uint64_t *numbers;           /* of each row: only in a full shuffle, where the piece has them */
+    struct weir_held **uses;     /* the pieces it holds */
+    uint64_t uses_count, loaded; /* the first so many are loaded */
+    uint64_t first_epoch;
+    struct weir_drawn **drawn; /* from that one on */
+    uint64_t drawn_count, drawn_room;
+    uint64_t bytes; /* that are counted for it */
+    weir_batch *batch;
+    int code;
+    char text[WEIR_TEXT_MAX];
+};
+
+struct weir_loader {
+    struct weir_supply supply;
+    weir_loader_options opts; /* with the defaults filled in; fields are copied */
+    struct weir_order *order;
+    uint64_t samples;    /* of an epoch */
+    uint64_t batch_size; /* of a global batch */
+    uint64_t stride;     /* from one batch of this worker to its next */
+    uint64_t row_bytes;  /* that a sample has on average */
+    bool is_scattered;   /* a full shuffle: each slot has one list of its own */
+    unsigned generation;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work, done; /* for threads, for the caller */
+    pthread_t *threads;
+    uint32_t threads_count;       /* running */
+    bool stop, planning, waiting; /* waiting: the caller is */
+
+    struct weir_slot *slots; /* batch i is in slot i % slots_count */
+    uint64_t slots_count;
+    uint64_t delivered, planned; /* batches; planned ones include the one being planned */
+    struct weir_lane *lanes;     /* the planner's */
+    uint32_t lanes_count;
+    uint64_t sweep_at; /* the position at which it looks for lanes left behind */
+    struct weir_held **table;
+    size_t table_count; /* a power of two */
+    struct weir_held *wanted, **wanted_tail;
+    uint64_t wanted_count;
+    struct weir_drawn *drawn;
+    uint64_t bytes;   /* counted: of pieces, and of batches not yet delivered */
+    uint64_t lacking; /* that planning stopped for: so much more must be free */
+
+    weir_tally tallies[WEIR_TALLIES_MAX];
+    size_t tallies_count;
+    weir_loader_stats stats;
+};
+
+/* ---- plan.c ---- */
+
+/* With the lock held. */
+bool weir_plan_can(const struct weir_loader *loader);
+/* Goes on planning; called with the lock held, which it gives up meanwhile. */
+void weir_plan_more(struct weir_loader *loader);
+/* Gives up what a slot holds; called with the lock held, which it gives up meanwhile. */
+void weir_plan_let_go(struct weir_loader *loader, struct weir_slot *slot);
+/* Takes the next wanted pieces off the queue; with the lock held. */
+size_t weir_plan_take_wanted(struct weir_loader *loader, struct weir_held **out, size_t max);
+/* At the end, without threads. */
+void weir_plan_close(struct weir_loader *loader);
+
+/* ---- work.c ---- */
+
+int weir_work_start(struct weir_loader *loader);
+/* Waits for the threads. */
+void weir_work_stop(struct weir_loader *loader);
+/* A slot has all its pieces; with the lock held. */
+bool weir_slot_is_loaded(struct weir_slot *slot);
+
+#endif

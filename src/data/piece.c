@@ -1,0 +1,488 @@
+/* piece.c - see piece.h. */
+#include "data/piece.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store.h"
+#include "util/sys.h"
+
+enum {
+    PAGE = 4096,          /* a read goes around the page cache where file and memory agree on it */
+    OBJECTS_MAX = 64,     /* open at a time for one read: descriptors are scarce */
+    STEP_BYTES = 1 << 20, /* decompressed at a time: so much is lost when it fails */
+    LINE = 64,
+};
+
+static uint64_t now_ns(void)
+{
+    return weir_sys->now_ns(WEIR_CLOCK_MONO);
+}
+
+static void count_read(struct weir_cost *cost, uint64_t bytes)
+{
+    int bucket = bytes ? 63 - __builtin_clzll(bytes) - 9 : 0;
+    bucket = bucket < 0 ? 0 : bucket >= WEIR_READ_SIZES ? WEIR_READ_SIZES - 1 : bucket;
+    cost->reads++;
+    cost->read_bytes += bytes;
+    cost->read_sizes[bucket]++;
+}
+
+/* ---- planning ---- */
+
+int weir_piece_plan_list(struct weir_piece *piece, const struct weir_supply *supply,
+                         uint64_t *numbers, uint64_t count)
+{
+    struct weir_piece plan = {.kind = WEIR_PIECE_LIST, .numbers = numbers, .count = count};
+    plan.bytes = count * sizeof *plan.offs + LINE;
+    for (uint64_t i = 0; i < count; i++) {
+        struct weir_place place;
+        int code = weir_index_find(supply->index, numbers[i], &place);
+        if (code)
+            return code;
+        plan.bytes += place.size + LINE;
+        plan.shard = i ? plan.shard : place.shard;
+    }
+    *piece = plan;
+    return 0;
+}
+
+/* Every file is a sample. */
+static int plan_files(struct weir_piece *piece, const struct weir_supply *supply)
+{
+    piece->kind = WEIR_PIECE_LIST;
+    piece->bytes = piece->count * sizeof *piece->offs + LINE;
+    for (uint64_t i = 0; i < piece->count; i++) {
+        struct weir_place place;
+        int code = weir_index_find(supply->index, piece->first + i, &place);
+        if (code)
+            return code;
+        piece->bytes += place.size + LINE;
+    }
+    return 0;
+}
+
+int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, uint64_t number,
+                    uint64_t first, uint64_t count)
+{
+    struct weir_index_shard shard;
+    struct weir_place head, tail;
+    struct weir_piece plan = {.shard = number, .first = first, .count = count};
+    weir_index_shard(supply->index, number, &shard);
+    int code = 0;
+    if (shard.codec[0]) {
+        plan.kind = WEIR_PIECE_SHARD;
+        plan.first = shard.first;
+        plan.count = shard.samples;
+        plan.bytes = shard.raw_bytes;
+        plan.end = shard.raw_bytes;
+    } else if (shard.is_files) {
+        code = plan_files(&plan, supply);
+    } else {
+        code = weir_index_find(supply->index, first, &head);
+        if (!code)
+            code = weir_index_find(supply->index, first + count - 1, &tail);
+        if (code)
+            return code;
+        if (tail.off + tail.size < head.off)
+            return weir_fail(EBADMSG,
+                             "the index of '%s' is damaged: sample %" PRIu64 " lies before %" PRIu64
+                             ": make it anew",
+                             weir_data_info_get(supply->data)->url, first + count - 1, first);
+        plan.kind = WEIR_PIECE_WINDOW;
+        plan.begin = head.off;
+        plan.end = tail.off + tail.size;
+        plan.bytes = plan.end - plan.begin + PAGE;
+    }
+    if (!code)
+        *piece = plan;
+    return code;
+}
+
+/* ---- objects ---- */
+
+static int full_key(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_supply *supply,
+                    const char *key)
+{
+    int size = snprintf(out, WEIR_KEY_BYTES_MAX + 1, "%s%s", supply->prefix, key);
+    return size <= WEIR_KEY_BYTES_MAX ? 0 : weir_fail(ENAMETOOLONG, "'%s' is too long", key);
+}
+
+/* Opens the file of a sample, which must be what was indexed. */
+static int open_file(weir_object **out, const struct weir_supply *supply,
+                     const struct weir_place *place)
+{
+    char key[WEIR_KEY_BYTES_MAX + 1];
+    struct weir_index_shard shard;
+    weir_object *obj;
+    int code = full_key(key, supply, place->key);
+    if (!code)
+        code = weir_object_open(&obj, supply->store, key);
+    if (code)
+        return code;
+    weir_index_shard(supply->index, place->shard, &shard);
+    const weir_info *info = weir_object_info(obj);
+    bool same = shard.is_files ? info->size_bytes == place->size
+                               : info->size_bytes == shard.file_bytes &&
+                                     (int64_t)info->time_ns == shard.time_ns;
+    if (same) {
+        *out = obj;
+        return 0;
+    }
+    weir_object_close(obj);
+    return weir_fail(ESTALE, "'%s' has changed since it was indexed: open the dataset again", key);
+}
+
+/* Objects of one read, opened as it gets there. */
+struct opening {
+    const struct weir_supply *supply;
+    weir_object *objects[OBJECTS_MAX];
+    struct weir_place places[OBJECTS_MAX]; /* of any sample in each */
+    struct weir_span *spans[OBJECTS_MAX];
+    size_t span_counts[OBJECTS_MAX];
+    size_t count, next;
+};
+
+static int next_object(void *arg, struct weir_reading *out)
+{
+    struct opening *opening = arg;
+    size_t i = opening->next;
+    if (i == opening->count)
+        return 0;
+    int code = open_file(&opening->objects[i], opening->supply, &opening->places[i]);
+    if (code)
+        return code;
+    opening->next++;
+    *out = (struct weir_reading){opening->objects[i], opening->spans[i], opening->span_counts[i]};
+    return 1;
+}
+
+static int run_opening(struct opening *opening, struct weir_cost *cost)
+{
+    struct weir_readings readings = {.next = next_object, .arg = opening};
+    for (size_t i = 0; i < opening->count; i++)
+        for (size_t k = 0; k < opening->span_counts[i]; k++)
+            readings.bytes += weir_span_bytes(&opening->spans[i][k]);
+    uint64_t start_ns = now_ns();
+    int code = weir_readings_run(opening->supply->store, &readings, NULL, NULL, NULL);
+    for (size_t i = 0; i < opening->next; i++)
+        weir_object_close(opening->objects[i]);
+    opening->next = 0;
+    cost->read_ns += now_ns() - start_ns;
+    return code;
+}
+
+/* ---- windows ---- */
+
+static int take_window(struct weir_piece *piece, const struct weir_supply *supply)
+{
+    piece->slab = weir_slab_take(supply->slabs, piece->end - piece->begin + PAGE);
+    if (!piece->slab)
+        return -ENOMEM;
+    piece->data = piece->slab->data + piece->begin % PAGE;
+    return 0;
+}
+
+static struct weir_span span_of(const struct weir_piece *piece)
+{
+    return (struct weir_span){.off = piece->begin,
+                              .size = piece->end - piece->begin,
+                              .rows = 1,
+                              .to = (char *)piece->data};
+}
+
+/* Loads them in one read; when that fails, nothing of them is there. */
+static int read_windows(struct weir_piece *const *pieces, size_t count,
+                        const struct weir_supply *supply, struct weir_cost *cost)
+{
+    struct opening opening = {.supply = supply, .count = count};
+    struct weir_span spans[OBJECTS_MAX];
+    for (size_t i = 0; i < count; i++) {
+        int code = weir_index_find(supply->index, pieces[i]->first, &opening.places[i]);
+        if (code)
+            return code;
+        spans[i] = span_of(pieces[i]);
+        opening.spans[i] = &spans[i];
+        opening.span_counts[i] = 1;
+        count_read(cost, spans[i].size);
+    }
+    return run_opening(&opening, cost);
+}
+
+static void load_windows(struct weir_piece *const *pieces, size_t count,
+                         const struct weir_supply *supply, struct weir_cost *cost)
+{
+    if (!read_windows(pieces, count, supply, cost))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (count == 1 || read_windows(&pieces[i], 1, supply, cost))
+            pieces[i]->end = pieces[i]->begin; /* its samples are read alone */
+}
+
+/* ---- shards ---- */
+
+static int decompress(struct weir_piece *piece, const struct weir_index_shard *shard,
+                      const struct weir_supply *supply, uint64_t *good)
+{
+    struct weir_flow *flow;
+    char key[WEIR_KEY_BYTES_MAX + 1];
+    int code = full_key(key, supply, shard->key);
+    if (!code)
+        code = weir_flow_open(&flow, supply->store, key, shard->codec, shard->raw_bytes);
+    if (code)
+        return code;
+    while (!code && *good < shard->raw_bytes) {
+        uint64_t left = shard->raw_bytes - *good, step = left < STEP_BYTES ? left : STEP_BYTES;
+        code = weir_flow_read(flow, piece->slab->data + *good, step);
+        if (!code)
+            *good += step;
+    }
+    weir_flow_close(flow);
+    return code;
+}
+
+/* Why not all of it is there. */
+static void say(struct weir_piece *piece, int code)
+{
+    piece->code = code;
+    free(piece->text);
+    piece->text = weir_strdup(weir_fail_last());
+}
+
+static int load_shard(struct weir_piece *piece, const struct weir_supply *supply,
+                      struct weir_cost *cost)
+{
+    struct weir_index_shard shard;
+    uint64_t good = 0, start_ns = now_ns();
+    weir_index_shard(supply->index, piece->shard, &shard);
+    piece->slab = weir_slab_take(supply->slabs, shard.raw_bytes);
+    if (!piece->slab)
+        return -ENOMEM;
+    piece->data = piece->slab->data;
+    int code = decompress(piece, &shard, supply, &good);
+    piece->end = good;
+    if (code)
+        say(piece, code);
+    count_read(cost, shard.file_bytes);
+    cost->decompress_ns += now_ns() - start_ns;
+    return 0;
+}
+
+/* ---- lists ---- */
+
+struct item {
+    struct weir_place place;
+    uint64_t row;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->place.shard != y->place.shard)
+        return x->place.shard < y->place.shard ? -1 : 1;
+    int order = x->place.key == y->place.key ? 0 : strcmp(x->place.key, y->place.key);
+    if (order)
+        return order;
+    return x->place.off == y->place.off ? 0 : x->place.off < y->place.off ? -1 : 1;
+}
+
+static uint64_t list_number(const struct weir_piece *piece, uint64_t row)
+{
+    return piece->numbers ? piece->numbers[row] : piece->first + row;
+}
+
+static int find_items(struct item *items, const struct weir_piece *piece,
+                      const struct weir_supply *supply)
+{
+    for (uint64_t i = 0; i < piece->count; i++) {
+        int code = weir_index_find(supply->index, list_number(piece, i), &items[i].place);
+        if (code)
+            return code;
+        items[i].row = i;
+    }
+    qsort(items, piece->count, sizeof *items, by_place);
+    return 0;
+}
+
+/* Reads as many items as lie in OBJECTS_MAX files; returns how many those are, or -errno. The spans
+ * are all items'. */
+static int64_t read_items(const struct item *items, uint64_t count, struct weir_span *spans,
+                          const struct weir_supply *supply, struct weir_cost *cost)
+{
+    struct opening opening = {.supply = supply};
+    uint64_t i = 0;
+    for (; i < count; i++) {
+        size_t last = opening.count;
+        bool same = last && items[i].place.shard == opening.places[last - 1].shard &&
+                    !strcmp(items[i].place.key, opening.places[last - 1].key);
+        if (!same && last == OBJECTS_MAX)
+            break;
+        if (!same) {
+            opening.places[last] = items[i].place;
+            opening.spans[last] = &spans[i];
+            opening.span_counts[last] = 0;
+            opening.count++;
+        }
+        opening.span_counts[opening.count - 1]++;
+        count_read(cost, spans[i].size);
+    }
+    int code = run_opening(&opening, cost);
+    return code ? code : (int64_t)i;
+}
+
+static void read_list(struct weir_piece *piece, const struct item *items, struct weir_span *spans,
+                      const struct weir_supply *supply, struct weir_cost *cost)
+{
+    uint64_t done = 0;
+    while (done < piece->count) {
+        int64_t more = read_items(items + done, piece->count - done, spans + done, supply, cost);
+        if (more < 0)
+            break;
+        done += (uint64_t)more;
+    }
+    for (; done < piece->count; done++) /* something is damaged: one by one shows what */
+        if (read_items(items + done, 1, spans + done, supply, cost) < 0)
+            piece->offs[items[done].row] = UINT64_MAX;
+}
+
+static int load_list(struct weir_piece *piece, const struct weir_supply *supply,
+                     struct weir_cost *cost)
+{
+    struct item *items = weir_alloc(piece->count * sizeof *items + 1);
+    struct weir_span *spans = weir_alloc(piece->count * sizeof *spans + 1);
+    piece->slab = weir_slab_take(supply->slabs, piece->bytes);
+    int code = items && spans && piece->slab ? 0 : weir_fail_memory();
+    if (!code)
+        code = find_items(items, piece, supply);
+    if (!code) {
+        uint64_t at = (piece->count * sizeof *piece->offs + LINE - 1) / LINE * LINE;
+        piece->offs = (uint64_t *)piece->slab->data;
+        piece->data = piece->slab->data;
+        for (uint64_t i = 0; i < piece->count; i++) {
+            const struct weir_place *place = &items[i].place;
+            spans[i] = (struct weir_span){
+                .off = place->off, .size = place->size, .rows = 1, .to = (char *)piece->data + at};
+            piece->offs[items[i].row] = at;
+            at = (at + place->size + LINE - 1) / LINE * LINE;
+        }
+        read_list(piece, items, spans, supply, cost);
+    }
+    free(items);
+    free(spans);
+    return code;
+}
+
+/* ---- the interface ---- */
+
+static int load_others(struct weir_piece *piece, const struct weir_supply *supply,
+                       struct weir_cost *cost)
+{
+    return piece->kind == WEIR_PIECE_SHARD ? load_shard(piece, supply, cost)
+                                           : load_list(piece, supply, cost);
+}
+
+int weir_pieces_load(struct weir_piece *const *pieces, size_t count,
+                     const struct weir_supply *supply, struct weir_cost *cost)
+{
+    struct weir_piece *windows[OBJECTS_MAX];
+    size_t found = 0;
+    int code = 0;
+    for (size_t i = 0; i < count && !code; i++) {
+        if (pieces[i]->kind != WEIR_PIECE_WINDOW) {
+            code = load_others(pieces[i], supply, cost);
+            continue;
+        }
+        code = take_window(pieces[i], supply);
+        windows[found++] = pieces[i];
+        if (!code && found == OBJECTS_MAX) {
+            load_windows(windows, found, supply, cost);
+            found = 0;
+        }
+    }
+    if (!code && found)
+        load_windows(windows, found, supply, cost);
+    return code;
+}
+
+void weir_piece_lost(struct weir_piece *piece, int code)
+{
+    weir_slab_give(piece->slab);
+    piece->slab = NULL;
+    piece->offs = NULL;
+    piece->end = piece->begin;
+    say(piece, code);
+}
+
+void weir_piece_unload(struct weir_piece *piece)
+{
+    weir_slab_give(piece->slab);
+    free(piece->text);
+    piece->slab = NULL;
+    piece->text = NULL;
+}
+
+int weir_sample_fail(const struct weir_supply *supply, uint64_t number, int code)
+{
+    struct weir_index_shard shard;
+    const char *url = weir_data_info_get(supply->data)->url;
+    weir_index_shard(supply->index, weir_index_shard_of(supply->index, number), &shard);
+    return weir_fail_in(code, "sample %" PRIu64 " of '%s' (number %" PRIu64 " in '%s')", number,
+                        url, number - shard.first, shard.key);
+}
+
+/* Reads one sample that did not come with its piece. */
+static int read_alone(const struct weir_supply *supply, const struct weir_place *place,
+                      struct weir_arena **scratch, const uint8_t **out)
+{
+    weir_object *obj;
+    size_t got = 0;
+    uint8_t *data = weir_arena_take(scratch, place->size + 1);
+    if (!data)
+        return weir_fail_memory();
+    int code = open_file(&obj, supply, place);
+    if (code)
+        return code;
+    code = weir_object_read(obj, data, place->size, place->off, &got);
+    weir_object_close(obj);
+    if (!code && got < place->size)
+        code = weir_fail(EBADMSG, "the file ends within it");
+    *out = data;
+    return code;
+}
+
+/* Where it is in the piece; NULL if it is not there. */
+static const uint8_t *find_in(const struct weir_piece *piece, const struct weir_place *place,
+                              uint64_t row)
+{
+    if (piece->kind == WEIR_PIECE_LIST)
+        return !piece->offs || piece->offs[row] == UINT64_MAX ? NULL
+                                                              : piece->data + piece->offs[row];
+    bool inside = place->off >= piece->begin && place->off + place->size <= piece->end;
+    return inside ? piece->data + (place->off - piece->begin) : NULL;
+}
+
+int weir_piece_sample(const struct weir_piece *piece, const struct weir_supply *supply,
+                      uint64_t number, uint64_t row, struct weir_arena **scratch,
+                      struct weir_sample *out)
+{
+    struct weir_place place;
+    int code = weir_index_find(supply->index, number, &place);
+    if (code)
+        return weir_sample_fail(supply, number, code);
+    if (!piece->numbers)
+        row = number - piece->first;
+    const uint8_t *data = find_in(piece, &place, row);
+    if (!data && piece->code)
+        code = weir_fail_text(piece->code, piece->text ? piece->text : "there is no memory");
+    else if (!data && piece->kind == WEIR_PIECE_SHARD)
+        code = weir_fail(EBADMSG, "it lies outside its shard");
+    else if (!data)
+        code = read_alone(supply, &place, scratch, &data);
+    if (code)
+        return weir_sample_fail(supply, number, code);
+    *out = (struct weir_sample){data, place.size, place.key, place.off, place.marks};
+    return 0;
+}

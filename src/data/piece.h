@@ -1,0 +1,77 @@
+/* piece.h - samples in memory as they are stored: what one read, or one decompression, brings.
+ *
+ *   window  samples in a row of a shard: one contiguous read
+ *   shard   all of a compressed shard, decompressed
+ *   list    samples from anywhere: files that are samples, or those of a batch in a full shuffle;
+ *           sorted, and read as few reads as lie close together
+ *
+ * A piece that could not be read in full is not a failure: those of its samples that are there can
+ * be had, and the others are read alone when they are asked for, so that damage shows where the
+ * damaged sample stands in the order and nowhere else.
+ *
+ * A piece is planned by one thread, then loaded by one, and then may be looked at by any.
+ */
+#ifndef WEIR_DATA_PIECE_H
+#define WEIR_DATA_PIECE_H
+
+#include "data/dataset.h"
+#include "data/slab.h"
+#include "util/err.h"
+
+/* Where samples come from and where they go; any thread. */
+struct weir_supply {
+    weir_data *data;
+    weir_store *store;
+    const char *prefix;
+    const struct weir_index *index;
+    struct weir_slabs *slabs;
+};
+
+/* What loading cost. */
+struct weir_cost {
+    uint64_t reads, read_bytes, read_sizes[WEIR_READ_SIZES];
+    uint64_t read_ns, decompress_ns;
+};
+
+enum weir_piece_kind { WEIR_PIECE_WINDOW, WEIR_PIECE_SHARD, WEIR_PIECE_LIST };
+
+struct weir_piece {
+    enum weir_piece_kind kind;
+    uint64_t shard;        /* of a list: of its first sample */
+    uint64_t first, count; /* samples; of a list, with numbers, only count */
+    uint64_t *numbers;     /* of a list that is not samples in a row; borrowed */
+    uint64_t bytes;        /* of memory that it will take */
+    /* Loaded: */
+    struct weir_slab *slab;
+    const uint8_t *data;
+    uint64_t begin, end; /* these bytes of the shard are at data */
+    uint64_t *offs;      /* of a list: where at data each sample is; UINT64_MAX: it is not there */
+    int code;            /* why what is not there cannot be read alone, either */
+    char *text;
+};
+
+/* Which samples, and how much memory; the rest is zero. samples [first, first + count) lie in one
+ * shard; of a compressed one it is the whole. -EBADMSG for a damaged index. */
+int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, uint64_t shard,
+                    uint64_t first, uint64_t count);
+/* A list of samples from anywhere, none of which is compressed. */
+int weir_piece_plan_list(struct weir_piece *piece, const struct weir_supply *supply,
+                         uint64_t *numbers, uint64_t count);
+
+/* Loads pieces; windows can be loaded together, with several reads under way. Only a lack of memory
+ * is a failure (of all). */
+int weir_pieces_load(struct weir_piece *const *pieces, size_t count,
+                     const struct weir_supply *supply, struct weir_cost *cost);
+/* Nothing of it is there, for the reason that this thread's text is. */
+void weir_piece_lost(struct weir_piece *piece, int code);
+void weir_piece_unload(struct weir_piece *piece);
+
+/* A sample of a loaded piece; `row` is its place in a list with numbers. What is read alone is kept
+ * in scratch. A failure names dataset, shard and sample. */
+int weir_piece_sample(const struct weir_piece *piece, const struct weir_supply *supply,
+                      uint64_t number, uint64_t row, struct weir_arena **scratch,
+                      struct weir_sample *out);
+/* "sample 17 of '…' (the 3rd of 'shard.00001.mds')" in front of the text; returns code. */
+int weir_sample_fail(const struct weir_supply *supply, uint64_t number, int code);
+
+#endif

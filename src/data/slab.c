@@ -1,0 +1,203 @@
+/* slab.c - see slab.h. */
+#include "data/slab.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "util/err.h"
+#include "util/sys.h"
+#include "util/thread.h"
+
+enum {
+    STEPS = 8,               /* sizes between two powers of two: at most an eighth is wasted */
+    SIZE_MIN = 1 << 16,      /* a mapping for less is not worth its entry in the kernel's table */
+    HUGE_BYTES_MIN = 4 << 20 /* then huge pages are */
+};
+
+struct weir_slabs {
+    pthread_mutex_t lock;
+    struct weir_slab *kept; /* the last one given back first: it is the warmest */
+    uint64_t bytes_max, taken, kept_bytes, peak;
+    uint64_t holders;    /* slabs that are out, and the owner */
+    unsigned generation; /* of fork(): in a child, nobody may ever unlock the lock */
+};
+
+int weir_slabs_open(struct weir_slabs **out, uint64_t bytes_max)
+{
+    struct weir_slabs *pool = weir_alloc(sizeof *pool);
+    if (!pool)
+        return weir_fail_memory();
+    pthread_mutex_init(&pool->lock, NULL);
+    pool->bytes_max = bytes_max;
+    pool->holders = 1;
+    pool->generation = weir_fork_generation();
+    *out = pool;
+    return 0;
+}
+
+static void unmap(struct weir_slab *slab)
+{
+    munmap(slab->data, slab->room);
+    free(slab);
+}
+
+/* With the lock held: takes the kept ones off, as many as there are beyond `bytes`; the caller
+ * unmaps them. */
+static struct weir_slab *surplus(struct weir_slabs *pool, uint64_t bytes)
+{
+    struct weir_slab *out = NULL, **at = &pool->kept;
+    uint64_t seen = 0;
+    while (*at) {
+        struct weir_slab *slab = *at;
+        seen += slab->room;
+        if (seen <= bytes) {
+            at = &slab->next;
+            continue;
+        }
+        seen -= slab->room;
+        *at = slab->next;
+        pool->kept_bytes -= slab->room;
+        slab->next = out;
+        out = slab;
+    }
+    return out;
+}
+
+static void unmap_all(struct weir_slab *slab)
+{
+    for (struct weir_slab *next; slab; slab = next) {
+        next = slab->next;
+        unmap(slab);
+    }
+}
+
+/* Ends with the last holder; called with the lock held, which it gives up. */
+static void let_go(struct weir_slabs *pool)
+{
+    uint64_t left = --pool->holders;
+    pthread_mutex_unlock(&pool->lock);
+    if (left)
+        return;
+    unmap_all(pool->kept);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+void weir_slabs_close(struct weir_slabs *pool)
+{
+    if (!pool || pool->generation != weir_fork_generation())
+        return;
+    pthread_mutex_lock(&pool->lock);
+    struct weir_slab *gone = surplus(pool, 0);
+    pool->bytes_max = 0;
+    let_go(pool);
+    unmap_all(gone);
+}
+
+static size_t room_of(size_t size)
+{
+    size_t step = SIZE_MIN / STEPS;
+    if (size <= SIZE_MIN)
+        return SIZE_MIN;
+    while (step * 2 * STEPS < size)
+        step *= 2;
+    return (size + step - 1) / step * step;
+}
+
+static struct weir_slab *find_kept(struct weir_slabs *pool, size_t room)
+{
+    for (struct weir_slab **at = &pool->kept; *at; at = &(*at)->next) {
+        struct weir_slab *slab = *at;
+        if (slab->room < room || slab->room / 2 > room)
+            continue;
+        *at = slab->next;
+        pool->kept_bytes -= slab->room;
+        return slab;
+    }
+    return NULL;
+}
+
+static struct weir_slab *map_new(size_t room)
+{
+    struct weir_slab *slab = weir_alloc(sizeof *slab);
+    if (!slab)
+        return NULL;
+    slab->room = room;
+    slab->data = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slab->data == MAP_FAILED) {
+        free(slab);
+        return NULL;
+    }
+    if (room >= HUGE_BYTES_MIN)
+        madvise(slab->data, room, MADV_HUGEPAGE);
+    return slab;
+}
+
+struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size)
+{
+    if (size > SIZE_MAX / 2) {
+        weir_fail_memory();
+        return NULL;
+    }
+    size_t room = room_of(size);
+    struct weir_slab *gone = NULL;
+    pthread_mutex_lock(&pool->lock);
+    struct weir_slab *slab = find_kept(pool, room);
+    uint64_t sum = pool->taken + (slab ? slab->room : room);
+    pool->taken = sum;
+    pool->holders++;
+    gone = surplus(pool, sum < pool->bytes_max ? pool->bytes_max - sum : 0);
+    if (sum + pool->kept_bytes > pool->peak)
+        pool->peak = sum + pool->kept_bytes;
+    pthread_mutex_unlock(&pool->lock);
+    unmap_all(gone);
+    if (!slab)
+        slab = map_new(room);
+    if (slab) {
+        slab->pool = pool;
+        return slab;
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->taken -= room;
+    let_go(pool);
+    weir_fail_memory();
+    return NULL;
+}
+
+void weir_slab_give(struct weir_slab *slab)
+{
+    if (!slab || slab->pool->generation != weir_fork_generation())
+        return;
+    struct weir_slabs *pool = slab->pool;
+    struct weir_slab *gone = NULL;
+    pthread_mutex_lock(&pool->lock);
+    pool->taken -= slab->room;
+    if (pool->taken + pool->kept_bytes + slab->room <= pool->bytes_max) {
+        slab->next = pool->kept;
+        pool->kept = slab;
+        pool->kept_bytes += slab->room;
+    } else {
+        slab->next = NULL;
+        gone = slab;
+    }
+    let_go(pool);
+    unmap_all(gone);
+}
+
+uint64_t weir_slabs_taken(struct weir_slabs *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    uint64_t taken = pool->taken;
+    pthread_mutex_unlock(&pool->lock);
+    return taken;
+}
+
+uint64_t weir_slabs_peak(struct weir_slabs *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    uint64_t peak = pool->peak;
+    pthread_mutex_unlock(&pool->lock);
+    return peak;
+}

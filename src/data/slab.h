@@ -1,0 +1,36 @@
+/* slab.h - memory for samples and batches, taken and given back by any thread, kept for the next
+ * taker: touching new memory costs as much as copying into it. Page-aligned.
+ *
+ * The pool counts what is taken and what it keeps. It keeps nothing that would bring the sum over
+ * its bound; takers look at the count themselves before they take (a bound that could fail a taker
+ * would stop the batch that everybody waits for). It lives until its owner has closed it and the
+ * last slab is back: a batch may outlive its loader. In a forked child, giving back does nothing.
+ */
+#ifndef WEIR_DATA_SLAB_H
+#define WEIR_DATA_SLAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct weir_slabs;
+
+struct weir_slab {
+    uint8_t *data;
+    size_t room;
+    struct weir_slabs *pool;
+    struct weir_slab *next;
+};
+
+int weir_slabs_open(struct weir_slabs **out, uint64_t bytes_max);
+void weir_slabs_close(struct weir_slabs *pool);
+
+/* At least `size` bytes, of which nothing is known; NULL and a text when there is no memory. */
+struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size);
+/* Takes NULL. */
+void weir_slab_give(struct weir_slab *slab);
+
+/* Bytes taken now; bytes taken and kept, at most, so far. */
+uint64_t weir_slabs_taken(struct weir_slabs *pool);
+uint64_t weir_slabs_peak(struct weir_slabs *pool);
+
+#endif

@@ -1,0 +1,216 @@
+/* work.c - what the threads of a loader do: plan, load, gather; see loader.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/loader.h"
+#include "util/sys.h"
+#include "util/thread.h"
+
+enum { TAKE_MAX = 64 }; /* pieces that are loaded together */
+
+/* One thread's own. */
+struct worker {
+    struct weir_loader *loader;
+    struct weir_gather *gather;
+};
+
+static uint64_t now_ns(void)
+{
+    return weir_sys->now_ns(WEIR_CLOCK_MONO);
+}
+
+static void slot_fail(struct weir_slot *slot, int code)
+{
+    slot->code = code;
+    memcpy(slot->text, weir_fail_last(), sizeof slot->text);
+}
+
+/* ---- loading ---- */
+
+static void count_cost(weir_loader_stats *stats, const struct weir_cost *cost)
+{
+    stats->reads += cost->reads;
+    stats->read_bytes += cost->read_bytes;
+    for (int i = 0; i < WEIR_READ_SIZES; i++)
+        stats->read_sizes[i] += cost->read_sizes[i];
+    stats->read_ns += cost->read_ns;
+    stats->decompress_ns += cost->decompress_ns;
+}
+
+/* With the lock held, which it gives up meanwhile. */
+static void load(struct weir_loader *loader)
+{
+    struct weir_held *helds[TAKE_MAX];
+    struct weir_piece *pieces[TAKE_MAX];
+    struct weir_cost cost = {0};
+    size_t count = weir_plan_take_wanted(loader, helds, TAKE_MAX);
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = &helds[i]->piece;
+    pthread_mutex_unlock(&loader->lock);
+    int code = weir_pieces_load(pieces, count, &loader->supply, &cost);
+    for (size_t i = 0; i < count && code; i++)
+        weir_piece_lost(pieces[i], code);
+    pthread_mutex_lock(&loader->lock);
+    count_cost(&loader->stats, &cost);
+    for (size_t i = 0; i < count; i++)
+        helds[i]->state = WEIR_HELD_LOADED;
+}
+
+/* ---- gathering ---- */
+
+bool weir_slot_is_loaded(struct weir_slot *slot)
+{
+    while (slot->loaded < slot->uses_count && slot->uses[slot->loaded]->state == WEIR_HELD_LOADED)
+        slot->loaded++;
+    return slot->loaded == slot->uses_count;
+}
+
+/* The oldest batch that can be made now. With the lock held. */
+static struct weir_slot *find_loaded(struct weir_loader *loader)
+{
+    uint64_t end = loader->delivered + loader->opts.prefetch;
+    end = end < loader->planned ? end : loader->planned;
+    for (uint64_t i = loader->delivered; i < end; i++) {
+        struct weir_slot *slot = &loader->slots[i % loader->slots_count];
+        if (slot->state == WEIR_SLOT_PLANNED && weir_slot_is_loaded(slot))
+            return slot;
+    }
+    return NULL;
+}
+
+static int add_row(struct worker *worker, const struct weir_slot *slot, uint64_t row,
+                   struct weir_arena **scratch)
+{
+    const struct weir_loader *loader = worker->loader;
+    uint64_t position = slot->positions[row], epoch = position / loader->samples;
+    const struct weir_piece *piece = &slot->helds[row]->piece;
+    uint64_t number = piece->numbers
+                          ? piece->numbers[row]
+                          : weir_epoch_sample(slot->drawn[epoch - slot->first_epoch]->epoch,
+                                              position % loader->samples);
+    struct weir_sample sample;
+    int code = weir_piece_sample(piece, &loader->supply, number, row, scratch, &sample);
+    if (code)
+        return code;
+    code = weir_gather_add(worker->gather, number, epoch, &sample);
+    return code ? weir_sample_fail(&loader->supply, number, code) : 0;
+}
+
+static int gather_rows(struct worker *worker, struct weir_slot *slot)
+{
+    struct weir_arena *scratch = NULL; /* what was read alone, until it is copied */
+    int code = weir_gather_begin(worker->gather, slot->rows);
+    for (uint64_t i = 0; i < slot->rows && !code; i++)
+        code = add_row(worker, slot, i, &scratch);
+    if (!code)
+        code = weir_gather_end(worker->gather, worker->loader->supply.slabs, slot->position,
+                               &slot->batch);
+    weir_arena_free(scratch);
+    return code;
+}
+
+/* With the lock held, which it gives up meanwhile. */
+static void gather(struct worker *worker, struct weir_slot *slot)
+{
+    struct weir_loader *loader = worker->loader;
+    slot->state = WEIR_SLOT_GATHERING;
+    pthread_mutex_unlock(&loader->lock);
+    uint64_t start_ns = now_ns();
+    if (!slot->code) {
+        int code = gather_rows(worker, slot);
+        if (code)
+            slot_fail(slot, code);
+    }
+    uint64_t took_ns = now_ns() - start_ns;
+    pthread_mutex_lock(&loader->lock);
+    loader->stats.decode_ns += took_ns;
+    if (slot->batch) {
+        loader->bytes += slot->batch->slab->room - slot->bytes;
+        slot->bytes = slot->batch->slab->room;
+    }
+    weir_plan_let_go(loader, slot);
+    slot->state = WEIR_SLOT_DONE;
+}
+
+/* ---- threads ---- */
+
+/* Does something, if there is something to do; with the lock held, which it gives up meanwhile. */
+static bool do_one(struct worker *worker)
+{
+    struct weir_loader *loader = worker->loader;
+    struct weir_slot *slot = find_loaded(loader);
+    if (slot)
+        gather(worker, slot);
+    else if (weir_plan_can(loader))
+        weir_plan_more(loader);
+    else if (loader->wanted)
+        load(loader);
+    else
+        return false;
+    /* What was done may be what others wait for. */
+    pthread_cond_broadcast(&loader->work);
+    if (loader->waiting)
+        pthread_cond_signal(&loader->done);
+    return true;
+}
+
+static void *work(void *arg)
+{
+    struct worker *worker = arg;
+    struct weir_loader *loader = worker->loader;
+    pthread_mutex_lock(&loader->lock);
+    while (!loader->stop)
+        if (!do_one(worker))
+            pthread_cond_wait(&loader->work, &loader->lock);
+    pthread_mutex_unlock(&loader->lock);
+    weir_gather_close(worker->gather);
+    free(worker);
+    return NULL;
+}
+
+static int start_one(struct weir_loader *loader, pthread_t *out)
+{
+    const weir_loader_options *opts = &loader->opts;
+    const struct weir_index *index = loader->supply.index;
+    struct worker *worker = weir_alloc(sizeof *worker);
+    if (!worker)
+        return weir_fail_memory();
+    worker->loader = loader;
+    int code = weir_gather_open(&worker->gather, weir_index_format(index), weir_index_schema(index),
+                                opts->fields, opts->fields_count);
+    if (!code)
+        code = weir_thread_start(out, "weir-data", work, worker);
+    if (code) {
+        weir_gather_close(worker->gather);
+        free(worker);
+    }
+    return code;
+}
+
+int weir_work_start(struct weir_loader *loader)
+{
+    uint32_t count = loader->opts.threads;
+    loader->threads = weir_alloc(count * sizeof *loader->threads);
+    if (!loader->threads)
+        return weir_fail_memory();
+    int code = 0;
+    for (uint32_t i = 0; i < count && !code; i++) {
+        pthread_mutex_lock(&loader->lock); /* those that run already divide by their number */
+        code = start_one(loader, &loader->threads[i]);
+        loader->threads_count += !code;
+        pthread_mutex_unlock(&loader->lock);
+    }
+    return loader->threads_count ? 0 : code; /* fewer do as well */
+}
+
+void weir_work_stop(struct weir_loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    loader->stop = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    for (uint32_t i = 0; i < loader->threads_count; i++)
+        pthread_join(loader->threads[i], NULL);
+    free(loader->threads);
+}
