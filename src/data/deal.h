@@ -1,18 +1,35 @@
-/* deal.h - the arithmetic of dealing, for one dataset (order.h) and for several (mix.h). Positions
- * count from the beginning of epoch 0 and go on over ends of epochs.
+/* deal.h - dealing of global batches of one dataset (order.h) or of several (mix.h): sorted by
+ * lane, then by part, then by position, and cut into equal pieces. Nothing is sorted: how many
+ * positions of a lane come before a position is a formula, so a rank finds its piece alone.
  */
 #ifndef WEIR_DATA_DEAL_H
 #define WEIR_DATA_DEAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "data/order.h"
 
-/* Where the piece of a rank begins in a batch. */
-uint64_t weir_deal_first(uint64_t count, uint32_t rank, uint32_t ranks);
-/* How many positions before this one are in the first `lanes` lanes. */
-uint64_t weir_deal_before(const struct weir_order *order, uint64_t position, uint64_t lanes);
-/* The i-th position of a lane; the lane is not empty. */
-uint64_t weir_deal_at(const struct weir_order *order, uint64_t lane, uint64_t i);
+/* What a batch has of a dataset: positions [first, end), which go on over ends of epochs. */
+struct weir_deal_part {
+    const struct weir_order *order;
+    uint64_t first, end;
+};
+
+/* Dealing to one rank: weir_deal_begin(), then weir_deal_next() until it is false. */
+struct weir_dealing {
+    const struct weir_deal_part *parts; /* borrowed */
+    uint32_t count;
+    uint64_t left;       /* of the rank's piece */
+    uint32_t part;       /* where we are: a part of a lane, */
+    uint64_t lane;       /* */
+    uint64_t held, past; /* how many of it are in the batch, how many came before the batch, */
+    uint64_t at;         /* and how many of those that it holds are behind us */
+};
+
+void weir_deal_begin(struct weir_dealing *dealing, const struct weir_deal_part *parts,
+                     uint32_t count, uint32_t rank, uint32_t ranks);
+/* The next one: of which part, and its position there. False: that was all. */
+bool weir_deal_next(struct weir_dealing *dealing, uint32_t *part, uint64_t *position);
 
 #endif
