@@ -36,12 +36,12 @@ const struct weir_opt cli_global_options[] = {
 };
 
 const struct command *const cli_commands[] = {
-    &cmd_init,        &cmd_put,         &cmd_get,         &cmd_cat,
-    &cmd_ls,          &cmd_stat,        &cmd_rm,          &cmd_verify,
-    &cmd_ckpt_ls,     &cmd_ckpt_show,   &cmd_ckpt_verify, &cmd_ckpt_diff,
-    &cmd_ckpt_export, &cmd_ckpt_import, &cmd_ckpt_keep,   &cmd_ckpt_prune,
-    &cmd_ckpt_rm,     &cmd_log_ls,      &cmd_log_show,    &cmd_log_verify,
-    &cmd_gc,          &cmd_version,     &cmd_help,        NULL,
+    &cmd_init,          &cmd_put,       &cmd_get,         &cmd_cat,         &cmd_ls,
+    &cmd_stat,          &cmd_rm,        &cmd_verify,      &cmd_ckpt_ls,     &cmd_ckpt_show,
+    &cmd_ckpt_verify,   &cmd_ckpt_diff, &cmd_ckpt_export, &cmd_ckpt_import, &cmd_ckpt_keep,
+    &cmd_ckpt_prune,    &cmd_ckpt_rm,   &cmd_log_ls,      &cmd_log_show,    &cmd_log_verify,
+    &cmd_data_manifest, &cmd_data_sign, &cmd_data_verify, &cmd_gc,          &cmd_version,
+    &cmd_help,          NULL,
 };
 
 static int run(struct cli *cli)

@@ -202,7 +202,21 @@ static int load_signature(struct weir_proof *proof, weir_store *store, const cha
     return code;
 }
 
-int weir_proof_load(struct weir_proof *out, weir_store *store, const char *prefix)
+static int check_signature(struct weir_proof *proof, const char *prefix, const char *pem,
+                           size_t pem_size)
+{
+    if (!proof->is_signed)
+        return weir_fail(EKEYREJECTED,
+                         "%s" WEIR_PROOF_SUMS " is not signed: there is no " WEIR_PROOF_SIGNATURE
+                         " (weir data sign makes one)",
+                         prefix);
+    int code = weir_sign_check(proof->signature, proof->key_id, pem, pem_size, proof->sums,
+                               proof->sums_size);
+    return code == -EKEYREJECTED ? weir_fail_in(code, "%s" WEIR_PROOF_SUMS, prefix) : code;
+}
+
+int weir_proof_load(struct weir_proof *out, weir_store *store, const char *prefix, const char *pem,
+                    size_t pem_size)
 {
     struct weir_proof proof = {0};
     void *data;
@@ -212,9 +226,11 @@ int weir_proof_load(struct weir_proof *out, weir_store *store, const char *prefi
     if (code)
         return code;
     proof.sums = data;
-    code = load_blocks(&proof, store, prefix);
+    code = load_signature(&proof, store, prefix);
+    if (!code && pem)
+        code = check_signature(&proof, prefix, pem, pem_size);
     if (!code)
-        code = load_signature(&proof, store, prefix);
+        code = load_blocks(&proof, store, prefix);
     if (code)
         weir_proof_free(&proof);
     else

@@ -32,6 +32,7 @@ struct weir_proof {
     size_t blocks_size;
     uint8_t signature[WEIR_SIGNATURE_BYTES];
     bool is_signed;
+    char key_id[WEIR_KEY_ID_BYTES]; /* of the key with which that was checked; "": it was not */
 };
 void weir_proof_free(struct weir_proof *proof);
 
@@ -51,8 +52,10 @@ int weir_proof_make(struct weir_proof *out, weir_store *store, uint32_t block_by
                     const struct weir_hashing *how);
 
 /* What is there, below a prefix of a store; -ENOENT if there is no SHA256SUMS, -EBADMSG if
- * SHA256BLOCKS is not what SHA256SUMS says. */
-int weir_proof_load(struct weir_proof *out, weir_store *store, const char *prefix);
+ * SHA256BLOCKS is not what SHA256SUMS says. With a public key (pem is not NULL), the signature is
+ * checked before anything else is looked at: -EKEYREJECTED. */
+int weir_proof_load(struct weir_proof *out, weir_store *store, const char *prefix, const char *pem,
+                    size_t pem_size);
 /* Puts it there, in place of what was: a signature that does not fit any more goes. The store has
  * to be one that can be written to. */
 int weir_proof_keep(const struct weir_proof *proof, weir_store *store, const char *prefix);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/proof.h"
 #include "util/err.h"
 #include "util/sys.h"
 #include "util/url.h"
@@ -46,18 +47,18 @@ static bool grow(void **array, size_t count, size_t *room, size_t each)
 
 /* ---- files ---- */
 
-/* What Weir keeps beside the data: the index, sums and signatures. */
-static bool is_ours(const char *key)
+/* What Weir keeps beside the data: the index, sums and signatures. A name below the prefix. */
+static bool is_ours(const char *name)
 {
-    size_t size = strlen(key);
-    return size >= 5 && !strcmp(key + size - 5, ".weir");
+    size_t size = strlen(name);
+    return (size >= 5 && !strcmp(name + size - 5, ".weir")) || weir_proof_has(name);
 }
 
 static int add_file(struct weir_survey *s, const weir_entry *entry)
 {
     size_t prefix = strlen(s->prefix);
     if (strncmp(entry->key, s->prefix, prefix) || !entry->key[prefix] || entry->is_dir ||
-        is_ours(entry->key))
+        is_ours(entry->key + prefix))
         return 0;
     if (entry->error)
         return entry->error;

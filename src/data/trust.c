@@ -55,22 +55,14 @@ static int check(void *arg, uint64_t number, uint64_t off, const void *data, siz
                      trust->prefix, (int)file.name_size, file.name, block, off, off + size - 1);
 }
 
-static int open_proof(struct weir_trust *trust, const char *pem, size_t pem_size)
+static int open_blocks(struct weir_trust *trust)
 {
     struct weir_proof *proof = &trust->proof;
-    if (!proof->is_signed)
-        return weir_fail(EKEYREJECTED,
-                         WEIR_PROOF_SUMS " is not signed: there is no " WEIR_PROOF_SIGNATURE
-                                         " (weir data sign makes one)");
-    int code =
-        weir_sign_check(proof->signature, NULL, pem, pem_size, proof->sums, proof->sums_size);
-    if (code)
-        return weir_fail_in(code, WEIR_PROOF_SUMS);
     if (!proof->blocks)
         return weir_fail(EKEYREJECTED, WEIR_PROOF_SUMS
                          " was not made by weir data manifest: without " WEIR_PROOF_BLOCKS
                          " only whole files can be checked (weir data verify)");
-    code = weir_blocks_open(&trust->blocks, proof->blocks, proof->blocks_size);
+    int code = weir_blocks_open(&trust->blocks, proof->blocks, proof->blocks_size);
     return code ? weir_fail_in(code, WEIR_PROOF_BLOCKS) : 0;
 }
 
@@ -80,9 +72,9 @@ int weir_trust_open(struct weir_trust **out, const char *prefix, weir_store *whe
     struct weir_trust *trust = weir_alloc(sizeof *trust);
     if (!trust)
         return weir_fail_memory();
-    int code = weir_proof_load(&trust->proof, where, proof_prefix);
+    int code = weir_proof_load(&trust->proof, where, proof_prefix, pem, pem_size);
     if (!code)
-        code = open_proof(trust, pem, pem_size);
+        code = open_blocks(trust);
     if (code) {
         weir_trust_close(trust);
         return code;

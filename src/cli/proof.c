@@ -1,0 +1,153 @@
+/* proof.c - see proof.h. */
+#include "cli/proof.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/progress.h"
+#include "cli/source.h"
+#include "cli/stop.h"
+#include "cli/target.h"
+#include "util/err.h"
+#include "util/url.h"
+
+int proof_dataset_open(struct cli *cli, const char **prefix)
+{
+    cli->store_url = cli->operands[0];
+    *prefix = "";
+    return cli_store_open(cli, CLI_READ, 0, NULL);
+}
+
+void proof_total(void *arg, uint64_t files, uint64_t bytes)
+{
+    const struct proof_bar *bar = arg;
+    progress_start(bar->cli, bar->doing, bytes, files, false);
+}
+
+int proof_progress(void *arg, uint64_t more)
+{
+    (void)arg;
+    progress_bytes(more);
+    return stop_asked();
+}
+
+/* ---- reading ---- */
+
+int proof_key_read(char **pem, size_t *size, const char *path)
+{
+    struct source source;
+    size_t got = 1;
+    int code = source_open(&source, path);
+    if (code)
+        return code;
+    char *text = malloc(WEIR_PEM_BYTES_MAX + 1);
+    size_t fill = 0;
+    if (!text)
+        code = weir_fail_memory();
+    while (!code && got && fill <= WEIR_PEM_BYTES_MAX) {
+        code = source_read(&source, text + fill, WEIR_PEM_BYTES_MAX + 1 - fill, &got);
+        fill += code ? 0 : got;
+    }
+    source_close(&source);
+    if (!code && fill > WEIR_PEM_BYTES_MAX)
+        code =
+            weir_fail(EFBIG, "'%s' is no key: it has more than %d bytes", path, WEIR_PEM_BYTES_MAX);
+    if (code) {
+        free(text);
+        return code;
+    }
+    *pem = text;
+    *size = fill;
+    return 0;
+}
+
+int proof_read(struct cli *cli, struct weir_proof *out, const char *where, const char *key)
+{
+    weir_store *other = NULL;
+    char *pem = NULL;
+    size_t pem_size = 0;
+    int code = key ? proof_key_read(&pem, &pem_size, key) : 0;
+    if (!code && where)
+        code = weir_store_open(&other, where, NULL);
+    if (!code)
+        code = weir_proof_load(out, where ? other : cli->store, "", pem, pem_size);
+    weir_store_close(other);
+    free(pem);
+    return code == -EINVAL && key ? weir_fail_in(code, "'%s'", key) : code;
+}
+
+/* ---- writing ---- */
+
+static int write_file(const char *dir, const char *name, const void *data, size_t size)
+{
+    struct target target;
+    char *path;
+    if (asprintf(&path, "%s/%s", dir, name) < 0)
+        return weir_fail_memory();
+    int code = target_open(&target, path, true);
+    if (!code) {
+        code = target_write(&target, data, size);
+        if (!code)
+            code = target_commit(&target);
+        target_close(&target);
+    }
+    free(path);
+    return code;
+}
+
+/* A signature of another list does not fit any more. */
+static int remove_signature(const char *dir)
+{
+    char *path;
+    if (asprintf(&path, "%s/" WEIR_PROOF_SIGNATURE, dir) < 0)
+        return weir_fail_memory();
+    int code = unlink(path) && errno != ENOENT
+                   ? weir_fail(errno, "cannot remove '%s': %s", path, weir_errno_text(errno))
+                   : 0;
+    free(path);
+    return code;
+}
+
+static int write_plain(struct cli *cli, const struct weir_proof *proof, const char *dir,
+                       const char *where)
+{
+    struct weir_proof old;
+    bool same = false;
+    if (!proof_read(cli, &old, where, NULL)) {
+        same = old.sums_size == proof->sums_size && !memcmp(old.sums, proof->sums, old.sums_size);
+        weir_proof_free(&old);
+    }
+    int code = same ? 0 : remove_signature(dir);
+    if (!code && proof->blocks && !same)
+        code = write_file(dir, WEIR_PROOF_BLOCKS, proof->blocks, proof->blocks_size);
+    if (!code && !same)
+        code = write_file(dir, WEIR_PROOF_SUMS, proof->sums, proof->sums_size);
+    if (!code && proof->is_signed)
+        code = write_file(dir, WEIR_PROOF_SIGNATURE, proof->signature, WEIR_SIGNATURE_BYTES);
+    return code;
+}
+
+int proof_write(struct cli *cli, const struct weir_proof *proof, const char *where)
+{
+    weir_store_info info;
+    struct weir_url url;
+    if (where)
+        return write_plain(cli, proof, where, where);
+    int code = weir_store_info_get(cli->store, &info);
+    if (!code && info.uuid[0])
+        return weir_proof_keep(proof, cli->store, "");
+    if (!code)
+        code = weir_url_parse(&url, cli->operands[0]);
+    if (code)
+        return code;
+    if (strcmp(url.scheme, "file"))
+        code = weir_fail(EROFS, "'%s' cannot be written to: choose another place with --output",
+                         cli->operands[0]);
+    else
+        code = write_plain(cli, proof, url.path, NULL);
+    weir_url_free(&url);
+    return code;
+}

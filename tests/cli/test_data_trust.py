@@ -1,0 +1,222 @@
+"""weir data manifest, sign and verify: what is signed is read; sha256sum and openssl agree."""
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+MIB = 1 << 20
+KIB64 = 1 << 16
+
+
+def dataset(weir, name="data"):
+    """Files of all sorts; the names sort otherwise than their directories do."""
+    files = {
+        "index.json": b"{}",
+        "shard.00000.mds": os.urandom(3 * MIB + 17),
+        "shard.00001.mds": os.urandom(MIB),
+        "a/x": b"",
+        "a.x": b"dot",
+        "name with blanks  and *": b"b",
+        "back\\slash\\n": b"s",
+        "ünïcode": b"u",
+    }
+    for key, content in files.items():
+        weir.file(f"{name}/{key}", content)
+    return weir.cwd / name, files
+
+
+def sha256sum(where):
+    return subprocess.run(["sha256sum", "--strict", "-c", "SHA256SUMS"], cwd=where,
+                          capture_output=True, text=True)
+
+
+def keys(weir, name="key"):
+    private, public = weir.cwd / f"{name}.pem", weir.cwd / f"{name}-pub.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)
+    subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
+    return private, public
+
+
+def openssl_verify(where, public):
+    return subprocess.run(["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", public,
+                           "-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig"], cwd=where,
+                          capture_output=True, text=True)
+
+
+def flip(path, at):
+    path.chmod(0o644)
+    with open(path, "r+b") as f:
+        f.seek(at)
+        byte = f.read(1)[0] ^ 1
+        f.seek(at)
+        f.write(bytes([byte]))
+
+
+def test_manifest_is_what_sha256sum_writes(weir):
+    where, files = dataset(weir)
+    doc = weir.json("data", "manifest", "data", "--jobs", "3")
+    assert doc["files"] == len(files) and doc["size_bytes"] == sum(map(len, files.values()))
+    text = (where / "SHA256SUMS").read_bytes()
+    assert doc["sha256"] == hashlib.sha256(text).hexdigest()
+    names = sorted([*files, "SHA256BLOCKS"], key=str.encode)
+    theirs = subprocess.run(["sha256sum", *names], cwd=where, capture_output=True).stdout
+    assert text == theirs
+    assert sha256sum(where).returncode == 0
+    again = weir.json("data", "manifest", "data", "--jobs", "1")
+    assert again == doc and (where / "SHA256SUMS").read_bytes() == text
+
+
+def test_blocks_are_as_documented(weir):
+    where, files = dataset(weir)
+    weir("data", "manifest", "data", "--block", "64K")
+    data = (where / "SHA256BLOCKS").read_bytes()
+    magic, version, block, count, blocks, name_bytes = struct.unpack_from("<8sIIQQQ", data)
+    assert (magic, version, block, count) == (b"WEIRBLKS", 1, KIB64, len(files))
+    rows = [struct.unpack_from("<QQQ", data, 40 + 24 * i) for i in range(count)]
+    names_at = 40 + 24 * count
+    sums_at = names_at + name_bytes
+    assert len(data) == sums_at + 32 * blocks
+    for i, (size, first, at) in enumerate(rows):
+        end = rows[i + 1][2] if i + 1 < count else name_bytes
+        content = files.pop(data[names_at + at:names_at + end].decode())
+        assert size == len(content)
+        for n, begin in enumerate(range(0, size, KIB64)):
+            at = sums_at + 32 * (first + n)
+            assert data[at:at + 32] == hashlib.sha256(content[begin:begin + KIB64]).digest()
+    assert not files
+
+
+def test_verify_names_what_is_not_as_it_was(weir):
+    where, files = dataset(weir)
+    weir("data", "manifest", "data")
+    result = weir("data", "verify", "data")
+    assert result.out.startswith(f"verified {len(files)} files (4.0 MiB)") and result.err == ""
+    flip(where / "shard.00000.mds", MIB + 5)
+    flip(where / "shard.00000.mds", 3 * MIB + 16)
+    flip(where / "a.x", 1)
+    (where / "a/x").unlink()
+    (where / "a/new").write_text("new")
+    with open(where / "shard.00001.mds", "ab") as f:
+        f.write(b"more")
+    result = weir("data", "verify", "data", rc=1)
+    assert result.err.splitlines() == [
+        "weir: 'a.x' has changed: bytes 0-2 (1 block) differ",
+        "weir: 'a/new' is not in the manifest",
+        "weir: 'a/x' is missing",
+        "weir: 'shard.00000.mds' has changed: bytes 1048576-2097151, 3145728-3145744 (2 blocks) "
+        "differ",
+        "weir: 'shard.00001.mds' has changed: it has 1048580 bytes, not 1048576",
+    ]
+    assert result.out == "5 of 9 files are not as they were\n"
+    doc = weir.json("data", "verify", "data", "--jobs", "1", rc=1)
+    assert not doc["ok"] and doc["key"] is None
+    assert [(f["name"], f["status"]) for f in doc["flaws"]] == [
+        ("a.x", "changed"), ("a/new", "added"), ("a/x", "missing"), ("shard.00000.mds", "changed"),
+        ("shard.00001.mds", "changed")]
+    assert doc["flaws"][3]["ranges"] == [[MIB, 2 * MIB], [3 * MIB, 3 * MIB + 17]]
+    assert sha256sum(where).returncode == 1
+
+
+def test_a_list_that_sha256sum_made(weir):
+    where, files = dataset(weir)
+    theirs = subprocess.run(["sha256sum", *files], cwd=where, capture_output=True).stdout
+    (where / "SHA256SUMS").write_bytes(theirs)
+    weir("data", "verify", "data")
+    flip(where / "shard.00000.mds", 0)
+    assert weir.fails("data", "verify", "data").startswith("'shard.00000.mds' has changed")
+
+
+def test_signatures(weir):
+    where, files = dataset(weir)
+    private, public = keys(weir)
+    _, other = keys(weir, "other")
+    assert "there is no manifest" in weir.fails("data", "sign", "data", "--key", private)
+    weir("data", "manifest", "data")
+    assert "is not signed" in weir.fails("data", "verify", "data", "--key", public)
+    key = weir.json("data", "sign", "data", "--key", private)["key"]
+    assert openssl_verify(where, public).returncode == 0
+    assert openssl_verify(where, other).returncode != 0
+    assert weir.json("data", "verify", "data", "--key", public)["key"] == key
+    assert weir("data", "verify", "data").err.startswith("the signature was not checked")
+    assert "another key signed it" in weir.fails("data", "verify", "data", "--key", other)
+    assert "that is a private key" in weir.fails("data", "verify", "data", "--key", private)
+    assert "that is a public key" in weir.fails("data", "sign", "data", "--key", public)
+    assert weir.fails("data", "sign", "data", rc=2).startswith("--key is missing")
+    # The same list keeps its signature, another one loses it.
+    weir("data", "manifest", "data")
+    assert (where / "SHA256SUMS.sig").exists()
+    (where / "a.x").write_text("other")
+    weir("data", "manifest", "data")
+    assert not (where / "SHA256SUMS.sig").exists()
+
+
+def test_a_signed_list_cannot_be_changed(weir):
+    where, _ = dataset(weir)
+    private, public = keys(weir)
+    weir("data", "manifest", "data")
+    weir("data", "sign", "data", "--key", private)
+    sums = where / "SHA256SUMS"
+    text = sums.read_bytes()
+    sums.write_bytes(text.replace(b"a.x", b"a.y"))
+    assert "changed since" in weir.fails("data", "verify", "data", "--key", public)
+    sums.write_bytes(text)
+    flip(where / "SHA256BLOCKS", 2000 if (where / "SHA256BLOCKS").stat().st_size > 2000 else 100)
+    assert "SHA256BLOCKS is not what SHA256SUMS says" in weir.fails("data", "verify", "data")
+    os.truncate(where / "SHA256SUMS.sig", 10)
+    weir("data", "manifest", "data", "--block", "64K")
+    weir("data", "verify", "data")
+
+
+@pytest.mark.parametrize("text", ["", "x", "0" * 64 + " a\n", "0" * 63 + "g  a\n", "SHA256 (a) = 0",
+                                  "\\" + "0" * 64 + "  a\\q\n"])
+def test_what_is_no_list(weir, text):
+    where, _ = dataset(weir)
+    (where / "SHA256SUMS").write_text(text)
+    if text:
+        assert "SHA256SUMS" in weir.fails("data", "verify", "data")
+    else:
+        assert weir("data", "verify", "data", rc=1).err.count("not in the manifest") == 8
+
+
+def test_a_dataset_that_cannot_be_written_to(weir):
+    where, files = dataset(weir)
+    private, public = keys(weir)
+    weir("data", "manifest", "data", "--output", "out/of/it")
+    weir("data", "sign", "data", "--manifest", "out/of/it", "--key", private)
+    assert sorted(os.listdir(weir.cwd / "out/of/it")) == [
+        "SHA256BLOCKS", "SHA256SUMS", "SHA256SUMS.sig"]
+    assert not (where / "SHA256SUMS").exists()
+    weir("data", "verify", "data", "--manifest", "out/of/it", "--key", public)
+    flip(where / "a.x", 0)
+    weir("data", "verify", "data", "--manifest", "out/of/it", "--key", public, rc=1)
+
+
+def test_in_a_store(weir):
+    """The three files are objects then, and damage that the store sees is told as any other."""
+    where, files = dataset(weir)
+    private, public = keys(weir)
+    weir("put", "-q", "-r", "data", "d")
+    shutil.rmtree(where)
+    weir("data", "manifest", "weir-store")
+    weir("data", "sign", "weir-store", "--key", private)
+    assert "SHA256SUMS.sig" in weir.keys()
+    weir("data", "verify", "weir-store", "--key", public)
+    assert sha256sum(weir.store).returncode == 0
+    assert openssl_verify(weir.store, public).returncode == 0
+    weir.flip("d/shard.00000.mds", 2 * MIB)
+    assert weir.fails("data", "verify", "weir-store", "--key", public) == (
+        "'d/shard.00000.mds' has changed: bytes 2097152-3145727 (1 block) cannot be read")
+    weir("rm", "d/shard.00000.mds")
+    weir("data", "manifest", "weir-store")
+    assert "SHA256SUMS.sig" not in weir.keys()
+    weir("data", "verify", "weir-store")
+
+
+def test_nothing_there(weir):
+    weir.cwd.joinpath("empty").mkdir()
+    assert "there are no files" in weir.fails("data", "manifest", "empty")
+    assert "nowhere" in weir.fails("data", "manifest", "nowhere")
+    assert "power of two" in weir.fails("data", "manifest", "empty", "--block", "100K", rc=2)
