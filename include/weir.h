@@ -638,13 +638,13 @@ WEIR_API int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t ti
 WEIR_API void weir_batch_release(weir_batch *batch);
 
 /* A value of a ragged column. */
-typedef struct weir_value {
+typedef struct weir_cell {
     uint64_t off, size; /* within the column's data */
     weir_field_kind kind;
     char dtype[8];
     uint32_t ndim;
     const uint64_t *shape;
-} weir_value;
+} weir_cell;
 
 /* A field of all samples of a batch. Stacked: arrays of one dtype and shape, one behind the other.
  * Ragged: anything else; a sample without the field has a value of kind WEIR_FIELD_NONE. */
@@ -655,7 +655,7 @@ typedef struct weir_column {
     char dtype[8];           /* of all arrays; "": it is no column of arrays, or they differ */
     uint32_t ndim;           /* stacked: of each sample */
     const uint64_t *shape;
-    const weir_value *values; /* ragged: one for each sample; NULL: stacked */
+    const weir_cell *values; /* ragged: one for each sample; NULL: stacked */
     const uint64_t *offsets;  /* ragged, of one kind and dtype: where in the data each begins, and
                                  the last one ends; else NULL */
     void *data;               /* aligned to 64; the caller's to change until the release */

@@ -273,7 +273,7 @@ static void lay_out_ragged(const struct weir_gather *gather, const struct gather
 {
     uint64_t rows = gather->rows_count, off = 0;
     size_t dims = 0, align = value_align(column);
-    weir_value *values = place(layout, rows * sizeof *values, ALIGN);
+    weir_cell *values = place(layout, rows * sizeof *values, ALIGN);
     uint64_t *offsets = column->is_even ? place(layout, (rows + 1) * sizeof *offsets, ALIGN) : NULL;
     for (uint64_t i = 0; i < rows; i++)
         dims += column->cells[i].ndim;
@@ -282,7 +282,7 @@ static void lay_out_ragged(const struct weir_gather *gather, const struct gather
         const struct cell *cell = &column->cells[i];
         off = (off + align - 1) / align * align;
         if (out) {
-            values[i] = (weir_value){off, cell->size, cell->kind, {0}, cell->ndim, shapes};
+            values[i] = (weir_cell){off, cell->size, cell->kind, {0}, cell->ndim, shapes};
             memcpy(values[i].dtype, &cell->dtype, sizeof cell->dtype);
             if (cell->ndim)
                 memcpy(shapes, (uint64_t *)gather->sizes.data + cell->shape,
