@@ -156,6 +156,8 @@ struct weir_format {
 extern const struct weir_format weir_format_mds, weir_format_wds, weir_format_tfrecord,
     weir_format_jsonl, weir_format_files, weir_format_tokens, weir_format_litdata;
 
+/* All of them, from 0 on; NULL behind the last. */
+const struct weir_format *weir_format_at(size_t i);
 /* By name; NULL. */
 const struct weir_format *weir_format_find(const char *name);
 /* The one that a dataset looks like most; -EINVAL names the files it saw. */

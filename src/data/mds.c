@@ -1,0 +1,278 @@
+/* mds.c - MDS, the shards of MosaicML Streaming, read: u32 n | u32 off[n + 1] | JSON | samples, all
+ * little-endian, and an index.json beside them. What index.json says is checked against the files
+ * there are, and against each shard's own header when that is scanned.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/codec.h"
+#include "data/format.h"
+#include "data/mds_columns.h"
+#include "data/mds_index.h"
+#include "data/mds_value.h"
+#include "data/survey.h"
+#include "util/bytes.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+enum {
+    INDEX_BYTES_MAX = 512 << 20,
+    CONFIG_BYTES_MAX = 1 << 20, /* of the JSON in a shard's header */
+};
+
+extern const struct weir_format_writer weir_mds_writer;
+
+/* ---- finding shards ---- */
+
+static int match(const struct weir_survey *survey)
+{
+    struct weir_survey_file file;
+    bool shards = false;
+    if (!weir_survey_find(survey, "index.json", &file))
+        return 0;
+    for (size_t i = 0; !shards && weir_survey_file(survey, i, &file); i++)
+        shards = strstr(file.key, ".mds");
+    return shards ? 2 : 0;
+}
+
+struct looking {
+    struct weir_survey *survey;
+    struct weir_mds_schema *schema;
+};
+
+/* The file as index.json says it is: there, and of that size; else -errno. */
+static int find_file(const struct weir_survey *survey, const struct weir_mds_file *wanted,
+                     struct weir_survey_file *out)
+{
+    if (!weir_survey_find(survey, wanted->name, out))
+        return weir_fail(ENOENT, "index.json names '%.200s', which is not there", wanted->name);
+    if (out->size_bytes != wanted->bytes)
+        return weir_fail(EBADMSG,
+                         "'%.200s' has %" PRIu64 " bytes, where index.json says %" PRIu64
+                         ": it is cut off, or belongs to another index.json",
+                         wanted->name, out->size_bytes, wanted->bytes);
+    return 0;
+}
+
+static int add_shard(void *arg, const struct weir_mds_shard *shard)
+{
+    struct looking *l = arg;
+    struct weir_survey_file file;
+    struct weir_shard_plan plan = {
+        .codec = "", .raw_bytes = shard->raw.bytes, .samples = shard->samples};
+    char codec[16];
+    /* Streaming leaves the decompressed file beside the compressed one, or in its place. */
+    int code = find_file(l->survey, &shard->raw, &file);
+    if (code == -ENOENT && shard->zip.name) {
+        size_t size = strcspn(shard->compression, ":");
+        if (!size || size >= sizeof codec)
+            return weir_fail(EINVAL, "index.json: '%.100s' is compressed with '%.40s'",
+                             shard->zip.name, shard->compression);
+        memcpy(codec, shard->compression, size);
+        codec[size] = 0;
+        plan.codec = codec;
+        code = weir_codec_check(codec);
+        if (!code)
+            code = find_file(l->survey, &shard->zip, &file);
+    }
+    if (code)
+        return code;
+    plan.key = file.key;
+    plan.file_bytes = file.size_bytes;
+    plan.time_ns = file.time_ns;
+    code = weir_mds_schema_add(l->schema, file.key, &shard->columns);
+    return code ? code : weir_survey_add(l->survey, &plan);
+}
+
+static int tell_schema(struct weir_survey *survey, const struct weir_mds_schema *schema)
+{
+    struct weir_json_out out = {0};
+    weir_mds_schema_write(schema, &out);
+    int code = out.failed ? weir_fail_memory() : weir_survey_schema(survey, out.text, out.size);
+    free(out.text);
+    return code;
+}
+
+static int survey(struct weir_survey *survey)
+{
+    struct looking looking = {.survey = survey};
+    uint8_t *text;
+    size_t size;
+    int code = weir_survey_load(survey, "index.json", INDEX_BYTES_MAX, &text, &size);
+    if (code)
+        return code;
+    looking.schema = weir_alloc(sizeof *looking.schema);
+    code = looking.schema ? weir_mds_index_read((char *)text, size, add_shard, &looking)
+                          : weir_fail_memory();
+    if (!code && !looking.schema->count)
+        code = weir_fail(EINVAL, "it has no shards");
+    if (!code)
+        code = tell_schema(survey, looking.schema);
+    else
+        code = weir_fail_in(code, "'%sindex.json'", weir_survey_prefix(survey));
+    weir_mds_schema_free(looking.schema);
+    free(text);
+    return code;
+}
+
+/* ---- scanning ---- */
+
+struct scan {
+    struct weir_flow *flow;
+    const struct weir_shard_plan *shard;
+    weir_sample_fn fn;
+    void *arg;
+    uint32_t samples;
+    uint64_t first; /* where they begin, and the header ends */
+};
+
+static int bad_offset(const struct scan *s, uint64_t i, uint64_t off)
+{
+    return weir_fail(EBADMSG,
+                     "'%s': offset %" PRIu64 " of %" PRIu32 " is %" PRIu64
+                     ", which cannot be: the header is damaged",
+                     s->shard->key, i, s->samples, off);
+}
+
+/* The n + 1 offsets: each sample lies behind the one before, the last one ends with the shard. */
+static int scan_offsets(struct scan *s)
+{
+    uint64_t last = 0, header = 4 * ((uint64_t)s->samples + 2);
+    for (uint64_t i = 0; i <= s->samples;) {
+        const uint8_t *data;
+        size_t size;
+        int code = weir_flow_peek(s->flow, 4, &data, &size);
+        if (code)
+            return code;
+        uint64_t count = size / 4;
+        count = count < s->samples + 1 - i ? count : s->samples + 1 - i;
+        if (!count)
+            return weir_fail(EBADMSG, "'%s' ends within its header", s->shard->key);
+        for (uint64_t j = 0; j < count; j++) {
+            uint64_t off = weir_load_le(data + 4 * j, 4);
+            if (off < last || off < header || off > s->shard->raw_bytes)
+                return bad_offset(s, i + j, off);
+            if (i + j && (code = s->fn(s->arg, last, off - last)))
+                return code;
+            if (!(i + j))
+                s->first = off;
+            last = off;
+        }
+        code = weir_flow_skip(s->flow, 4 * count);
+        if (code)
+            return code;
+        i += count;
+    }
+    return last == s->shard->raw_bytes
+               ? 0
+               : weir_fail(EBADMSG,
+                           "'%s': its samples end at byte %" PRIu64 " of %" PRIu64
+                           ": it is cut off, or belongs to another index.json",
+                           s->shard->key, last, s->shard->raw_bytes);
+}
+
+/* The columns that stand in the header are those of index.json. */
+static int check_config(const struct scan *s, const struct weir_mds_columns *columns)
+{
+    uint64_t bytes = s->first - weir_flow_at(s->flow);
+    struct weir_arena *arena = NULL;
+    struct weir_mds_shard own;
+    const uint8_t *text;
+    size_t size;
+    if (!bytes)
+        return 0;
+    if (bytes > CONFIG_BYTES_MAX)
+        return weir_fail(EBADMSG, "'%s': its header has %" PRIu64 " bytes; the limit is %d",
+                         s->shard->key, bytes, CONFIG_BYTES_MAX);
+    int code = weir_flow_peek(s->flow, (size_t)bytes, &text, &size);
+    if (code)
+        return code;
+    if (size < bytes)
+        return weir_fail(EBADMSG, "'%s' ends within its header", s->shard->key);
+    code = weir_mds_header_read(&own, &arena, (const char *)text, (size_t)bytes);
+    if (code)
+        code =
+            weir_fail(EBADMSG, "'%s': its header is damaged: %s", s->shard->key, weir_fail_last());
+    else if (!weir_mds_columns_same(&own.columns, columns))
+        code = weir_fail(EBADMSG, "'%s' has other columns than index.json says", s->shard->key);
+    weir_arena_free(arena);
+    return code;
+}
+
+static int scan(struct weir_flow *flow, const struct weir_shard_plan *shard, const void *schema,
+                weir_sample_fn fn, void *arg)
+{
+    struct scan s = {.flow = flow, .shard = shard, .fn = fn, .arg = arg};
+    uint8_t head[4];
+    int code = weir_flow_read(flow, head, sizeof head);
+    if (code)
+        return code;
+    s.samples = (uint32_t)weir_load_le(head, 4);
+    if (s.samples != shard->samples)
+        return weir_fail(EBADMSG, "'%s' has %" PRIu32 " samples, where index.json says %" PRIu64,
+                         shard->key, s.samples, shard->samples);
+    code = scan_offsets(&s);
+    return code ? code : check_config(&s, weir_mds_schema_of(schema, shard->key));
+}
+
+/* ---- samples ---- */
+
+static int schema_open(void **out, const char *json, size_t size)
+{
+    struct weir_mds_schema *schema;
+    int code = weir_mds_schema_read(&schema, json, size);
+    if (!code)
+        *out = schema;
+    return code;
+}
+
+static void schema_close(void *schema)
+{
+    weir_mds_schema_free(schema);
+}
+
+static int fields(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
+                  struct weir_field *fields, uint32_t *count)
+{
+    const struct weir_mds_columns *columns = weir_mds_schema_of(schema, sample->file);
+    size_t sizes = 4 * (size_t)columns->sized, at = sizes;
+    const uint8_t *next = sample->data;
+    if (columns->count > *count)
+        return weir_fail(EINVAL, "samples have %u fields; there is room for %u", columns->count,
+                         *count);
+    if (sizes > sample->size)
+        return weir_fail(EBADMSG, "it ends within the sizes of its columns");
+    for (uint32_t i = 0; i < columns->count; i++) {
+        const struct weir_mds_column *column = &columns->list[i];
+        uint64_t size = column->bytes;
+        if (!size) {
+            size = weir_load_le(next, 4);
+            next += 4;
+        }
+        if (size > sample->size - at)
+            return weir_fail(EBADMSG, "column '%.100s' ends behind the sample", column->name);
+        int code =
+            weir_mds_value_read(&fields[i], column, sample->data + at, (size_t)size, scratch);
+        if (code)
+            return code;
+        at += size;
+    }
+    if (at != sample->size)
+        return weir_fail(EBADMSG, "its columns have %zu bytes, it has %zu", at, sample->size);
+    *count = columns->count;
+    return 0;
+}
+
+const struct weir_format weir_format_mds = {
+    .name = "mds",
+    .about = "shards of MosaicML Streaming, with their index.json",
+    .match = match,
+    .survey = survey,
+    .scan = scan,
+    .schema_open = schema_open,
+    .schema_close = schema_close,
+    .fields = fields,
+    .writer = &weir_mds_writer,
+};

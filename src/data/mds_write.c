@@ -1,0 +1,366 @@
+/* mds_write.c - MDS, written as MosaicML Streaming writes it: a shard's samples are kept until it
+ * is finished, since their offsets stand in front of them.
+ *
+ * Columns are those of the schema, or of the first sample: sorted by name, and the same in all
+ * samples. Arrays have their dtype in the column; their shape is in each value, since the next
+ * shard may have others.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/codec.h"
+#include "data/field.h"
+#include "data/mds_columns.h"
+#include "data/mds_value.h"
+#include "util/bytes.h"
+#include "util/err.h"
+#include "util/hash.h"
+#include "util/utf8.h"
+#include "util/sys.h"
+
+struct writer {
+    struct weir_mds_schema *schema; /* NULL: the first sample will say */
+    char codec[16];
+    struct weir_growing samples; /* one after the other */
+    struct weir_growing ends;    /* u32 each: of every sample, in these */
+    uint32_t count;
+};
+
+static void mds_name(char out[64], uint32_t i, const char *codec)
+{
+    snprintf(out, 64, "shard.%05" PRIu32 ".mds%s", i, weir_codec_suffix(codec));
+}
+
+static void mds_close(void *arg)
+{
+    struct writer *w = arg;
+    if (!w)
+        return;
+    weir_mds_schema_free(w->schema);
+    weir_growing_free(&w->samples);
+    weir_growing_free(&w->ends);
+    free(w);
+}
+
+static int mds_open(void **out, const struct weir_writing *how)
+{
+    struct writer *w = weir_alloc(sizeof *w);
+    if (!w)
+        return weir_fail_memory();
+    snprintf(w->codec, sizeof w->codec, "%s", how->codec);
+    int code = weir_codec_check(how->codec);
+    if (!code && how->schema)
+        code = weir_mds_schema_read(&w->schema, how->schema, strlen(how->schema));
+    if (!code && w->schema && w->schema->count > 1)
+        code = weir_fail(EINVAL, "a dataset is written with one list of columns, not %u",
+                         w->schema->count);
+    if (code) {
+        mds_close(w);
+        return code;
+    }
+    *out = w;
+    return 0;
+}
+
+/* ---- columns ---- */
+
+static int encoding_of(const struct weir_field *field, char out[32])
+{
+    const char *dtype;
+    switch (field->kind) {
+    case WEIR_FIELD_BYTES:
+        strcpy(out, "bytes");
+        return 0;
+    case WEIR_FIELD_TEXT:
+        strcpy(out, "str");
+        return 0;
+    case WEIR_FIELD_JSON:
+        strcpy(out, "json");
+        return 0;
+    case WEIR_FIELD_ARRAY:
+        dtype = weir_mds_dtype_name(field->dtype);
+        if (!dtype)
+            return weir_fail(EINVAL, "field '%.*s' has dtype '%s', which MDS does not have",
+                             (int)(field->name_size < 100 ? field->name_size : 100), field->name,
+                             field->dtype);
+        snprintf(out, 32, "%s%s", field->ndim ? "ndarray:" : "", dtype);
+        return 0;
+    default:
+        return weir_fail(EINVAL, "field '%.*s' is null, which MDS does not have",
+                         (int)(field->name_size < 100 ? field->name_size : 100), field->name);
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct weir_mds_column *x = a, *y = b;
+    size_t least = x->name_size < y->name_size ? x->name_size : y->name_size;
+    int order = memcmp(x->name, y->name, least);
+    return order ? order : (x->name_size > y->name_size) - (x->name_size < y->name_size);
+}
+
+static int columns_of(struct weir_mds_columns *out, struct weir_arena **arena,
+                      const struct weir_field *fields, uint32_t count)
+{
+    char encoding[32];
+    out->list = weir_arena_take(arena, (count ? count : 1) * sizeof *out->list);
+    if (!out->list)
+        return weir_fail_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        int code = encoding_of(&fields[i], encoding);
+        if (!code && !weir_utf8_valid(fields[i].name, fields[i].name_size))
+            code = weir_fail(EINVAL,
+                             "the name of field %" PRIu32 " is not UTF-8, and names are "
+                             "JSON in MDS",
+                             i);
+        if (!code)
+            code = weir_mds_column_make(&out->list[i], arena, fields[i].name, fields[i].name_size,
+                                        encoding);
+        if (code)
+            return code;
+    }
+    out->count = count;
+    qsort(out->list, count, sizeof *out->list, by_name);
+    return weir_mds_columns_check(out);
+}
+
+static int go_by_sample(struct writer *w, const struct weir_field *fields, uint32_t count)
+{
+    struct weir_mds_columns columns = {0};
+    struct weir_arena *arena = NULL;
+    struct weir_mds_schema *schema = weir_alloc(sizeof *schema);
+    int code = schema ? columns_of(&columns, &arena, fields, count) : weir_fail_memory();
+    if (!code)
+        code = weir_mds_schema_add(schema, "", &columns);
+    weir_arena_free(arena);
+    if (code)
+        weir_mds_schema_free(schema);
+    else
+        w->schema = schema;
+    return code;
+}
+
+/* ---- samples ---- */
+
+static const struct weir_field *field_of(const struct weir_mds_column *column,
+                                         const struct weir_field *fields, uint32_t count,
+                                         uint32_t guess)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_field *field = &fields[(guess + i) % count];
+        if (field->name_size == column->name_size &&
+            !memcmp(field->name, column->name, column->name_size))
+            return field;
+    }
+    return NULL;
+}
+
+/* The sizes, then the values; what was appended before a failure is the caller's to drop. */
+static int write_sample(struct weir_growing *out, const struct weir_mds_columns *columns,
+                        const struct weir_field *fields, uint32_t count)
+{
+    size_t sizes = out->size;
+    int code = weir_growing_room(out, 4 * (size_t)columns->sized);
+    if (code)
+        return code;
+    out->size += 4 * (size_t)columns->sized;
+    for (uint32_t i = 0; i < columns->count; i++) {
+        const struct weir_mds_column *column = &columns->list[i];
+        const struct weir_field *field = field_of(column, fields, count, i);
+        size_t begin = out->size;
+        if (!field)
+            return weir_fail(EINVAL, "it has no field '%.100s', which all samples of MDS have",
+                             column->name);
+        code = weir_mds_value_write(column, field, out);
+        if (code)
+            return code;
+        if (out->size - begin > UINT32_MAX)
+            return weir_fail(EFBIG, "field '%.100s' is larger than 4 GiB", column->name);
+        if (!column->bytes) {
+            weir_store_le(out->data + sizes, out->size - begin, 4);
+            sizes += 4;
+        }
+    }
+    return 0;
+}
+
+static int mds_add(void *arg, uint64_t number, const char *key, const struct weir_field *fields,
+                   uint32_t count)
+{
+    struct writer *w = arg;
+    size_t before = w->samples.size;
+    uint8_t end[4];
+    (void)number;
+    (void)key;
+    int code = w->schema ? 0 : go_by_sample(w, fields, count);
+    if (code)
+        return code;
+    const struct weir_mds_columns *columns = &w->schema->kinds[0];
+    if (count != columns->count)
+        return weir_fail(EINVAL,
+                         "it has %" PRIu32 " fields, where all samples of MDS have %" PRIu32, count,
+                         columns->count);
+    code = write_sample(&w->samples, columns, fields, count);
+    if (!code && w->samples.size > UINT32_MAX)
+        code = weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
+    if (!code) {
+        weir_store_le(end, w->samples.size, 4);
+        code = weir_growing_add(&w->ends, end, 4);
+    }
+    if (code)
+        w->samples.size = before;
+    else
+        w->count++;
+    return code;
+}
+
+/* ---- JSON ---- */
+
+static void put_strings(struct weir_json_out *out, const char *key,
+                        const struct weir_mds_columns *columns, bool names)
+{
+    weir_json_puts(out, key);
+    for (uint32_t i = 0; i < columns->count; i++) {
+        const struct weir_mds_column *c = &columns->list[i];
+        weir_json_puts(out, i ? ", " : "[");
+        if (names)
+            weir_json_put_string(out, c->name, c->name_size);
+        else
+            weir_json_put_string(out, c->encoding, strlen(c->encoding));
+    }
+    weir_json_puts(out, "], ");
+}
+
+static void put_sizes(struct weir_json_out *out, const struct weir_mds_columns *columns)
+{
+    weir_json_puts(out, "\"column_sizes\": ");
+    for (uint32_t i = 0; i < columns->count; i++) {
+        weir_json_puts(out, i ? ", " : "[");
+        if (columns->list[i].bytes)
+            weir_json_put_uint(out, columns->list[i].bytes);
+        else
+            weir_json_puts(out, "null");
+    }
+    weir_json_puts(out, "], ");
+}
+
+/* What stands in a header and in index.json, keys sorted as Streaming has them. */
+static void put_columns(struct weir_json_out *out, const struct weir_mds_columns *columns,
+                        const char *codec)
+{
+    put_strings(out, "\"column_encodings\": ", columns, false);
+    put_strings(out, "\"column_names\": ", columns, true);
+    put_sizes(out, columns);
+    weir_json_puts(out, "\"compression\": ");
+    if (*codec)
+        weir_json_put_string(out, codec, strlen(codec));
+    else
+        weir_json_puts(out, "null");
+    weir_json_puts(out, ", \"format\": \"mds\", \"hashes\": [\"sha256\"], ");
+}
+
+static void put_file(struct weir_json_out *out, const char *key, const char *name, uint64_t bytes,
+                     const uint8_t sha256[WEIR_SHA256_BYTES])
+{
+    char hex[2 * WEIR_SHA256_BYTES + 1];
+    weir_hex(hex, sha256, WEIR_SHA256_BYTES);
+    weir_json_puts(out, key);
+    weir_json_puts(out, "{\"basename\": ");
+    weir_json_put_string(out, name, strlen(name));
+    weir_json_puts(out, ", \"bytes\": ");
+    weir_json_put_uint(out, bytes);
+    weir_json_puts(out, ", \"hashes\": {\"sha256\": \"");
+    weir_json_puts(out, hex);
+    weir_json_puts(out, "\"}}");
+}
+
+static void put_shard(struct weir_json_out *out, const struct writer *w,
+                      const struct weir_written *shard)
+{
+    const char *suffix = weir_codec_suffix(w->codec);
+    char raw_name[64];
+    snprintf(raw_name, sizeof raw_name, "%.*s", (int)(strlen(shard->name) - strlen(suffix)),
+             shard->name);
+    weir_json_puts(out, "{");
+    put_columns(out, &w->schema->kinds[0], w->codec);
+    put_file(out, "\"raw_data\": ", raw_name, shard->raw_bytes, shard->raw_sha256);
+    weir_json_puts(out, ", \"samples\": ");
+    weir_json_put_uint(out, shard->samples);
+    weir_json_puts(out, ", \"size_limit\": null, \"version\": 2, ");
+    if (*suffix)
+        put_file(out, "\"zip_data\": ", shard->name, shard->file_bytes, shard->file_sha256);
+    else
+        weir_json_puts(out, "\"zip_data\": null");
+    weir_json_puts(out, "}");
+}
+
+static int mds_index(const struct weir_writing *how, const void *arg,
+                     const struct weir_written *shards, uint32_t count, struct weir_growing *out)
+{
+    const struct writer *w = arg;
+    struct weir_json_out json = {0};
+    (void)how;
+    if (count && !w->schema)
+        return weir_fail(EINVAL, "there are no columns: no sample was written, nor a schema given");
+    weir_json_puts(&json, "{\"shards\": [");
+    for (uint32_t i = 0; i < count; i++) {
+        weir_json_puts(&json, i ? ", " : "");
+        put_shard(&json, w, &shards[i]);
+    }
+    weir_json_puts(&json, "], \"version\": 2}");
+    int code = json.failed ? weir_fail_memory() : weir_growing_add(out, json.text, json.size);
+    free(json.text);
+    return code;
+}
+
+/* ---- shards ---- */
+
+static int append(struct weir_growing *out, const struct writer *w, const char *config, size_t size)
+{
+    uint64_t first = 4 * ((uint64_t)w->count + 2) + size;
+    uint8_t word[4];
+    if (first + w->samples.size > UINT32_MAX)
+        return weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
+    int code = weir_growing_room(out, (size_t)first + w->samples.size);
+    if (code)
+        return code;
+    weir_store_le(word, w->count, 4);
+    weir_growing_add(out, word, 4);
+    weir_store_le(word, first, 4);
+    weir_growing_add(out, word, 4);
+    for (uint32_t i = 0; i < w->count; i++) {
+        weir_store_le(word, first + weir_load_le(w->ends.data + 4 * (size_t)i, 4), 4);
+        weir_growing_add(out, word, 4);
+    }
+    weir_growing_add(out, config, size);
+    return weir_growing_add(out, w->samples.data, w->samples.size);
+}
+
+static int mds_finish(void *arg, struct weir_growing *out)
+{
+    struct writer *w = arg;
+    struct weir_json_out json = {0};
+    if (!w->schema)
+        return weir_fail(EINVAL, "a shard of MDS has samples, or at least a schema");
+    weir_json_puts(&json, "{");
+    put_columns(&json, &w->schema->kinds[0], w->codec);
+    weir_json_puts(&json, "\"size_limit\": null, \"version\": 2}");
+    int code = json.failed ? weir_fail_memory() : append(out, w, json.text, json.size);
+    free(json.text);
+    w->samples.size = w->ends.size = 0;
+    w->count = 0;
+    return code;
+}
+
+const struct weir_format_writer weir_mds_writer = {
+    .name = mds_name,
+    .open = mds_open,
+    .add = mds_add,
+    .finish = mds_finish,
+    .close = mds_close,
+    .index_name = "index.json",
+    .index = mds_index,
+};
