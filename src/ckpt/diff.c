@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/number.h"
+#include "util/number.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/stream.h"
 #include "util/err.h"

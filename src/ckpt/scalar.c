@@ -11,20 +11,6 @@
 #include "ckpt/torchfile.h"
 #include "util/bytes.h"
 
-/* The shortest text that reads back as the same number, and looks like no int. */
-static void put_finite(struct weir_json_out *out, double real)
-{
-    char text[40];
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, real);
-        if (strtod(text, NULL) == real)
-            break;
-    }
-    weir_json_puts(out, text);
-    if (!strpbrk(text, ".e"))
-        weir_json_puts(out, ".0");
-}
-
 static const char *special_name(double real)
 {
     return isnan(real) ? "nan" : real < 0 ? "-inf" : "inf";
@@ -33,7 +19,7 @@ static const char *special_name(double real)
 static void put_float(struct weir_json_out *out, double real)
 {
     if (isfinite(real)) {
-        put_finite(out, real);
+        weir_json_put_double(out, real);
         return;
     }
     weir_json_puts(out, "{\"$\":\"float\",\"value\":\"");
@@ -179,7 +165,7 @@ bool weir_scalar_str(struct weir_json_out *out, const struct weir_value *value)
         return weir_scalar_put(out, value);
     case WEIR_VALUE_FLOAT:
         if (isfinite(value->real[0]))
-            put_finite(out, value->real[0]);
+            weir_json_put_double(out, value->real[0]);
         else
             weir_json_puts(out, special_name(value->real[0]));
         return true;

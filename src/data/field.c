@@ -6,6 +6,7 @@
 #include "util/bytes.h"
 #include "util/err.h"
 #include "util/json.h"
+#include "util/number.h"
 #include "util/utf8.h"
 
 size_t weir_dtype_bytes(const char *dtype)
@@ -23,9 +24,40 @@ size_t weir_dtype_bytes(const char *dtype)
     return 0;
 }
 
+bool weir_dtype_is_whole(const char *dtype)
+{
+    return weir_dtype_bytes(dtype) && strchr("bui", dtype[1]);
+}
+
+bool weir_dtype_i64(const char *dtype, const uint8_t *at, int64_t *out)
+{
+    unsigned bytes = (unsigned)weir_dtype_bytes(dtype), unused = 64 - 8 * bytes;
+    uint64_t word = weir_load_le(at, bytes);
+    if (dtype[1] == 'i')
+        word = (uint64_t)((int64_t)(word << unused) >> unused);
+    else if (word > INT64_MAX)
+        return false;
+    *out = (int64_t)word;
+    return true;
+}
+
+double weir_dtype_f64(const char *dtype, const uint8_t *at)
+{
+    int64_t whole;
+    if (dtype[1] == 'f')
+        return weir_number_of(dtype[2] == '2' ? "F16" : dtype[2] == '4' ? "F32" : "F64")(at);
+    return weir_dtype_i64(dtype, at, &whole) ? (double)whole : (double)weir_load_le(at, 8);
+}
+
 bool weir_field_is(const struct weir_field *field, const char *name)
 {
     return field->name_size == strlen(name) && !memcmp(field->name, name, field->name_size);
+}
+
+bool weir_field_ends(const struct weir_field *field, const char *ending)
+{
+    size_t size = strlen(ending);
+    return field->name_size >= size && !memcmp(field->name + field->name_size - size, ending, size);
 }
 
 void weir_field_set(struct weir_field *field, const char *name, size_t name_size,

@@ -11,8 +11,15 @@
 
 /* Bytes of one element of "|b1", "|u1", "<i8", "<f4", "<c16", …; 0: not little-endian numbers. */
 size_t weir_dtype_bytes(const char *dtype);
+/* Are they whole ("|b1", "<u8", "<i4")? */
+bool weir_dtype_is_whole(const char *dtype);
+/* The whole number at that place; false if it does not fit. */
+bool weir_dtype_i64(const char *dtype, const uint8_t *at, int64_t *out);
+/* The number at that place; not of complex ones. */
+double weir_dtype_f64(const char *dtype, const uint8_t *at);
 
 bool weir_field_is(const struct weir_field *field, const char *name);
+bool weir_field_ends(const struct weir_field *field, const char *ending);
 /* Of that kind, and no array. */
 void weir_field_set(struct weir_field *field, const char *name, size_t name_size,
                     enum weir_field_kind kind, const void *data, size_t size);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/err.h"
@@ -405,4 +406,17 @@ void weir_json_put_uint(struct weir_json_out *out, uint64_t value)
         *--at = (char)('0' + value % 10);
     while (value /= 10);
     weir_json_put(out, at, (size_t)(end - at));
+}
+
+void weir_json_put_double(struct weir_json_out *out, double value)
+{
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    weir_json_puts(out, text);
+    if (!strpbrk(text, ".e"))
+        weir_json_puts(out, ".0");
 }

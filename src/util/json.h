@@ -67,5 +67,7 @@ void weir_json_puts(struct weir_json_out *out, const char *text);
 /* With quotes and escapes; bytes that are not UTF-8 are the caller's mistake. */
 void weir_json_put_string(struct weir_json_out *out, const char *text, size_t size);
 void weir_json_put_uint(struct weir_json_out *out, uint64_t value);
+/* A finite number: the shortest text that reads back as the same, and looks like no whole one. */
+void weir_json_put_double(struct weir_json_out *out, double value);
 
 #endif

@@ -1,7 +1,7 @@
 /* Elements of tensors as numbers: the ends of each kind's range, what is not finite, and signs. */
 #include <math.h>
 
-#include "ckpt/number.h"
+#include "util/number.h"
 #include "test.h"
 #include "util/bytes.h"
 

@@ -1,5 +1,5 @@
 /* number.c - see number.h. */
-#include "ckpt/number.h"
+#include "util/number.h"
 
 #include <math.h>
 #include <string.h>

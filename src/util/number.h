@@ -1,6 +1,6 @@
-/* number.h - the elements of tensors as numbers. Pure functions. */
-#ifndef WEIR_CKPT_NUMBER_H
-#define WEIR_CKPT_NUMBER_H
+/* number.h - the elements of tensors and arrays as numbers. Pure functions. */
+#ifndef WEIR_UTIL_NUMBER_H
+#define WEIR_UTIL_NUMBER_H
 
 #include <stdint.h>
 
