@@ -26,12 +26,21 @@ struct weir_order {
     uint64_t starts[]; /* the first sample of each shard; then N */
 };
 
+/* A shard, in its turn. */
+struct turn {
+    uint64_t place, sample; /* of its first sample: in the epoch's sequence, in the dataset */
+    uint64_t shard;
+};
+
 struct weir_epoch {
     const struct weir_order *order;
     uint64_t keys[FOR_EVERYTHING + 1];
-    struct weir_perm everything; /* of a full shuffle */
-    const uint64_t *starts;      /* the first place of each shard in its turn; then N */
-    uint64_t shards[];           /* which shard has the i-th turn; the starts behind them */
+    struct weir_perm everything; /* of a full shuffle, which has no table */
+    struct turn *turns;          /* then one at the end of all */
+    /* Which turn place i << shift is in: so few shards are between two of them that finding one
+     * touches two or three lines of memory, not one for each halving. */
+    uint32_t *guide;
+    unsigned shift;
 };
 
 /* ---- the dataset ---- */
@@ -43,6 +52,8 @@ static int check(const uint64_t *samples, uint64_t shards, const struct weir_ord
         if (__builtin_add_overflow(sum, samples[i], &sum) || sum > INT64_MAX)
             return weir_fail(EFBIG, "the first %" PRIu64 " shards have 2^63 samples or more",
                              i + 1);
+    if (shards > UINT32_MAX)
+        return weir_fail(EFBIG, "%" PRIu64 " shards: use larger ones", shards);
     if (!sum)
         return weir_fail(EINVAL, "there are no samples in %" PRIu64 " shards", shards);
     if (!opts->lanes || opts->lanes > LANES_MAX)
@@ -87,22 +98,15 @@ uint32_t weir_order_lanes(const struct weir_order *order)
     return order->opts.lanes;
 }
 
-/* The last i with starts[i] <= value: empty shards are passed over. */
-static uint64_t find(const uint64_t *starts, uint64_t shards, uint64_t value)
-{
-    uint64_t low = 0;
-    for (uint64_t left = shards; left > 1;) {
-        uint64_t half = left / 2;
-        low += starts[low + half] <= value ? half : 0; /* no branch to mispredict */
-        left -= half;
-    }
-    return low;
-}
-
 uint64_t weir_order_shard(const struct weir_order *order, uint64_t sample, uint64_t *place)
 {
     assert(sample < weir_order_count(order));
-    uint64_t shard = find(order->starts, order->shards, sample);
+    uint64_t shard = 0;
+    for (uint64_t left = order->shards; left > 1;) { /* the last that begins there or before */
+        uint64_t half = left / 2;
+        shard += order->starts[shard + half] <= sample ? half : 0; /* no branch to mispredict */
+        left -= half;
+    }
     *place = sample - order->starts[shard];
     return shard;
 }
@@ -114,37 +118,58 @@ static bool is_full(const struct weir_order *order)
     return order->opts.shuffle && order->opts.window == UINT64_MAX;
 }
 
+static int lay_out(struct weir_epoch *epoch)
+{
+    const struct weir_order *order = epoch->order;
+    uint64_t shards = order->shards, n = weir_order_count(order), place = 0;
+    while (n >> epoch->shift > shards)
+        epoch->shift++;
+    uint64_t marks = (n >> epoch->shift) + 2;
+    epoch->turns = weir_alloc((shards + 1) * sizeof *epoch->turns);
+    epoch->guide = weir_alloc(marks * sizeof *epoch->guide);
+    if (!epoch->turns || !epoch->guide)
+        return weir_fail_memory();
+    struct weir_perm perm;
+    weir_perm_init(&perm, epoch->keys[FOR_SHARDS], shards);
+    for (uint64_t i = 0; i < shards; i++) {
+        uint64_t shard = order->opts.shuffle ? weir_perm_at(&perm, i) : i;
+        epoch->turns[i] = (struct turn){place, order->starts[shard], shard};
+        place += order->starts[shard + 1] - order->starts[shard];
+    }
+    epoch->turns[shards].place = n;
+    uint32_t turn = 0;
+    for (uint64_t i = 0; i < marks; i++) {
+        while (turn + 1 < shards && epoch->turns[turn + 1].place <= i << epoch->shift)
+            turn++;
+        epoch->guide[i] = turn;
+    }
+    return 0;
+}
+
 int weir_epoch_open(struct weir_epoch **out, const struct weir_order *order, uint64_t number)
 {
-    bool needs_table = order->opts.shuffle && !is_full(order);
-    uint64_t shards = needs_table ? order->shards : 0;
-    struct weir_epoch *epoch = weir_alloc(sizeof *epoch + (2 * shards + 1) * sizeof(uint64_t));
+    struct weir_epoch *epoch = weir_alloc(sizeof *epoch);
     if (!epoch)
         return weir_fail_memory();
     uint64_t key = weir_perm_key(order->opts.seed, number);
     for (uint64_t i = 0; i <= FOR_EVERYTHING; i++)
         epoch->keys[i] = weir_perm_key(key, i);
     epoch->order = order;
-    epoch->starts = order->starts;
     weir_perm_init(&epoch->everything, epoch->keys[FOR_EVERYTHING], weir_order_count(order));
-    if (needs_table) {
-        uint64_t *starts = epoch->shards + shards;
-        struct weir_perm turns;
-        weir_perm_init(&turns, epoch->keys[FOR_SHARDS], shards);
-        starts[0] = 0;
-        for (uint64_t i = 0; i < shards; i++) {
-            uint64_t shard = weir_perm_at(&turns, i);
-            epoch->shards[i] = shard;
-            starts[i + 1] = starts[i] + order->starts[shard + 1] - order->starts[shard];
-        }
-        epoch->starts = starts;
-    }
-    *out = epoch;
-    return 0;
+    int code = is_full(order) ? 0 : lay_out(epoch);
+    if (code)
+        weir_epoch_close(epoch);
+    else
+        *out = epoch;
+    return code;
 }
 
 void weir_epoch_close(struct weir_epoch *epoch)
 {
+    if (!epoch)
+        return;
+    free(epoch->turns);
+    free(epoch->guide);
     free(epoch);
 }
 
@@ -160,9 +185,21 @@ struct part {
     uint32_t lane;
     uint64_t lane_first; /* the lane's first place */
     uint64_t place;      /* where the position is */
-    uint64_t turn;       /* of the shard */
     uint64_t first, end; /* places */
+    const struct turn *turn;
 };
+
+/* The last turn that begins at the place or before: empty shards are passed over. */
+static const struct turn *turn_of(const struct weir_epoch *epoch, uint64_t place)
+{
+    uint64_t mark = place >> epoch->shift, low = epoch->guide[mark];
+    for (uint64_t left = epoch->guide[mark + 1] - low + 1; left > 1;) {
+        uint64_t half = left / 2;
+        low += epoch->turns[low + half].place <= place ? half : 0;
+        left -= half;
+    }
+    return &epoch->turns[low];
+}
 
 static struct part part_of(const struct weir_epoch *epoch, uint64_t k)
 {
@@ -172,10 +209,9 @@ static struct part part_of(const struct weir_epoch *epoch, uint64_t k)
     uint64_t first = n / lanes * lane + smaller(n % lanes, lane);
     uint64_t end = first + n / lanes + (lane < n % lanes);
     struct part part = {.lane = (uint32_t)lane, .lane_first = first, .place = first + k / lanes};
-    part.turn = find(epoch->starts, order->shards, part.place);
-    uint64_t shard_first = epoch->starts[part.turn], shard_end = epoch->starts[part.turn + 1];
-    part.first = shard_first > first ? shard_first : first;
-    part.end = smaller(shard_end, end);
+    part.turn = turn_of(epoch, part.place);
+    part.first = part.turn->place > first ? part.turn->place : first;
+    part.end = smaller(part.turn[1].place, end);
     return part;
 }
 
@@ -224,10 +260,9 @@ static struct slot slot_of(const struct weir_epoch *epoch, const struct part *pa
 }
 
 /* The sample that lies at the part's beginning. */
-static uint64_t part_sample(const struct weir_epoch *epoch, const struct part *part)
+static uint64_t part_sample(const struct part *part)
 {
-    uint64_t shard = epoch->order->opts.shuffle ? epoch->shards[part->turn] : part->turn;
-    return epoch->order->starts[shard] + part->first - epoch->starts[part->turn];
+    return part->turn->sample + part->first - part->turn->place;
 }
 
 uint64_t weir_epoch_sample(const struct weir_epoch *epoch, uint64_t k)
@@ -243,7 +278,7 @@ uint64_t weir_epoch_sample(const struct weir_epoch *epoch, uint64_t k)
     weir_perm_init(&perm, weir_perm_key(epoch->keys[FOR_SAMPLES], part.first + slot.first),
                    slot.count);
     uint64_t at = weir_perm_at(&perm, part.place - part.first - slot.first);
-    return part_sample(epoch, &part) + slot.data + at;
+    return part_sample(&part) + slot.data + at;
 }
 
 void weir_epoch_window(const struct weir_epoch *epoch, uint64_t k, struct weir_window *out)
@@ -260,10 +295,9 @@ void weir_epoch_window(const struct weir_epoch *epoch, uint64_t k, struct weir_w
     }
     struct part part = part_of(epoch, k);
     struct slot slot = slot_of(epoch, &part);
-    *out =
-        (struct weir_window){.lane = part.lane,
-                             .item = part.first - part.lane_first + slot.first,
-                             .first = part_sample(epoch, &part) + slot.data,
-                             .count = slot.count,
-                             .shard = order->opts.shuffle ? epoch->shards[part.turn] : part.turn};
+    *out = (struct weir_window){.lane = part.lane,
+                                .item = part.first - part.lane_first + slot.first,
+                                .first = part_sample(&part) + slot.data,
+                                .count = slot.count,
+                                .shard = part.turn->shard};
 }
