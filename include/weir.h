@@ -539,7 +539,8 @@ typedef struct weir_data_info {
     uint64_t sample_bytes_max; /* of the largest */
     uint64_t file_bytes;       /* of all shards, as they are stored */
     uint64_t index_bytes;
-    int built; /* the index was made just now: of so many shards anew (0: none, it was there) */
+    int built;        /* the index was made just now, */
+    uint64_t scanned; /* and so many shards were looked into for it */
 } weir_data_info;
 /* Borrowed until it is closed. */
 WEIR_API const weir_data_info *weir_data_info_get(const weir_data *data);

@@ -13,4 +13,7 @@ weir_store *weir_data_store(const weir_data *data);
 const char *weir_data_prefix(const weir_data *data);
 const struct weir_index *weir_data_index(const weir_data *data);
 
+/* Opens the file that a sample is in; -ESTALE if it is not the one that was indexed. */
+int weir_data_object(const weir_data *data, const struct weir_place *place, weir_object **out);
+
 #endif

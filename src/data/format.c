@@ -10,6 +10,7 @@
 static const struct weir_format *const formats[] = {
     &weir_format_mds,
     &weir_format_wds,
+    &weir_format_tokens,
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 

@@ -137,9 +137,9 @@ struct weir_format {
     /* Where the samples of a shard are; not for shards with each_bytes. `schema` as below. */
     int (*scan)(struct weir_flow *flow, const struct weir_shard_plan *shard, const void *schema,
                 weir_sample_fn fn, void *arg);
-    /* Where documents begin in a shard with a marks_key; the flow is of that file. NULL: no shard
-     * has one. */
-    int (*marks)(struct weir_flow *flow, const struct weir_shard_plan *shard, const void *schema,
+    /* Where documents begin in a shard with a marks_key, which is `key` in the store; NULL: no
+     * shard has one. */
+    int (*marks)(weir_store *store, const char *key, const struct weir_shard_plan *shard,
                  weir_mark_fn fn, void *arg);
     /* The schema, taken apart once; may be NULL where there is none. */
     int (*schema_open)(void **out, const char *json, size_t size);

@@ -42,7 +42,9 @@
  *    64  8  its length
  *    72 16  name of the format, zeros behind it
  *    88 32  digest: SHA-256 over format, schema, and of each shard key, codec, bytes and samples
- *   120 40  zeros
+ *   120 32  fingerprint: SHA-256 over the schema, and of each file name, bytes and time; it says
+ *           whether the files are still those that were indexed. Zeros in a part of an index
+ *   152  8  zeros
  *   160 16  XXH3-128 of everything from where the shards begin up to here
  *   176 16  "WEIRINDXEND", zeros
  *
@@ -79,6 +81,8 @@ uint64_t weir_index_bytes(const struct weir_index *index);     /* of all samples
 uint64_t weir_index_bytes_max(const struct weir_index *index); /* of the largest sample */
 /* Which data this is, whenever and wherever it was copied: SHA-256, without times. */
 const uint8_t *weir_index_digest(const struct weir_index *index);
+/* Which files it was made of, with their times. */
+const uint8_t *weir_index_fingerprint(const struct weir_index *index);
 
 struct weir_index_shard {
     const char *key;     /* below the dataset's prefix; of several files, the first one's */
@@ -98,8 +102,9 @@ uint64_t weir_index_shard_of(const struct weir_index *index, uint64_t sample);
 struct weir_place {
     uint64_t shard;
     uint64_t off, size;
-    const char *key;   /* of the file, below the dataset's prefix; borrowed from the index */
-    const char *codec; /* "": none */
+    const char *key;     /* of the file, below the dataset's prefix; borrowed from the index */
+    const char *codec;   /* "": none */
+    uint64_t file_bytes; /* of the file when it was indexed: another size, and it is another file */
     struct weir_marks marks;
 };
 /* 0, or -EBADMSG for an index that is damaged there; -EINVAL for a number beyond the last. */

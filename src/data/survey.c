@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/proof.h"
+#include "util/bytes.h"
 #include "util/err.h"
 #include "util/sys.h"
 #include "util/url.h"
@@ -22,6 +23,7 @@ struct weir_survey {
     size_t shard_count, shard_room;
     char *schema;
     size_t schema_size;
+    bool used[WEIR_URL_OPTIONS_MAX]; /* options that the format has asked for */
 };
 
 static const char *keep(struct weir_survey *s, const char *text)
@@ -177,9 +179,20 @@ bool weir_survey_find(const struct weir_survey *s, const char *key, struct weir_
 const char *weir_survey_option(const struct weir_survey *s, const char *name)
 {
     for (size_t i = 0; i < s->options.options; i++)
-        if (!strcmp(s->options.option[i].name, name))
+        if (!strcmp(s->options.option[i].name, name)) {
+            ((struct weir_survey *)s)->used[i] = true;
             return s->options.option[i].value;
+        }
     return NULL;
+}
+
+void weir_survey_keep(struct weir_survey *s, const char *key)
+{
+    struct weir_survey_file file;
+    bool found = weir_survey_find(s, key, &file);
+    if (found)
+        s->files[0] = file;
+    s->file_count = found;
 }
 
 /* ---- contents ---- */
@@ -265,4 +278,41 @@ const char *weir_survey_schema_get(const struct weir_survey *s, size_t *size)
 {
     *size = s->schema_size;
     return s->schema ? s->schema : "";
+}
+
+int weir_survey_run(struct weir_survey *s, const struct weir_format *format)
+{
+    int code = format->survey(s);
+    for (size_t i = 0; !code && i < s->options.options; i++)
+        if (!s->used[i])
+            code = weir_fail(EINVAL, "the format '%s' has no option '%s'", format->name,
+                             s->options.option[i].name);
+    return code;
+}
+
+static void fingerprint_shard(struct weir_sha256_stream *stream,
+                              const struct weir_shard_plan *shard)
+{
+    uint8_t numbers[40];
+    weir_store_le(numbers, shard->file_bytes, 8);
+    weir_store_le(numbers + 8, (uint64_t)shard->time_ns, 8);
+    weir_store_le(numbers + 16, shard->first_bytes, 8);
+    weir_store_le(numbers + 24, shard->each_bytes, 8);
+    weir_store_le(numbers + 32, shard->step_bytes, 8);
+    weir_sha256_more(stream, shard->key, strlen(shard->key) + 1);
+    weir_sha256_more(stream, shard->codec, strlen(shard->codec) + 1);
+    weir_sha256_more(stream, numbers, sizeof numbers);
+}
+
+int weir_survey_fingerprint(const struct weir_survey *s, uint8_t out[WEIR_SHA256_BYTES])
+{
+    struct weir_sha256_stream stream;
+    int code = weir_sha256_begin(&stream);
+    if (code)
+        return code;
+    weir_sha256_more(&stream, s->schema, s->schema_size);
+    for (size_t i = 0; i < s->shard_count; i++)
+        fingerprint_shard(&stream, &s->shards[i]);
+    weir_sha256_end(&stream, out);
+    return 0;
 }

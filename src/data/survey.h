@@ -5,12 +5,21 @@
 #define WEIR_DATA_SURVEY_H
 
 #include "data/format.h"
+#include "util/hash.h"
+
+/* An index, kept beside the shards: as all that ends so it is Weir's, and not a file of the
+ * dataset. */
+#define WEIR_INDEX_NAME "index.weir"
 
 /* Lists the files. prefix: "" or "data/imagenet/"; options: "name=value&…" or NULL. Both are
  * copied; the store must stay. -ENOENT if there is nothing. */
 int weir_survey_open(struct weir_survey **out, weir_store *store, const char *prefix,
                      const char *options);
 void weir_survey_close(struct weir_survey *survey);
+/* Forgets all files but that one. */
+void weir_survey_keep(struct weir_survey *survey, const char *key);
+/* Has the format add its shards and its schema; -EINVAL names an option that it does not have. */
+int weir_survey_run(struct weir_survey *survey, const struct weir_format *format);
 
 /* What survey() of the format added; borrowed until it is closed. */
 size_t weir_survey_shards(const struct weir_survey *survey);
@@ -19,5 +28,7 @@ const char *weir_survey_schema_get(const struct weir_survey *survey, size_t *siz
 /* The file of that key, below the prefix; false. */
 bool weir_survey_find(const struct weir_survey *survey, const char *key,
                       struct weir_survey_file *out);
+/* Of the shards as they are: names, sizes, times; and of the schema. */
+int weir_survey_fingerprint(const struct weir_survey *survey, uint8_t out[WEIR_SHA256_BYTES]);
 
 #endif

@@ -73,6 +73,8 @@ static void lost_done(struct weir_req *req, void *arg)
         }
         if (req->op == WEIR_OP_LOAD)
             free(req->buf);
+        if (req->op == WEIR_OP_MAP)
+            weir_sys->unmap(req->buf, req->len);
         weir_req_fail(req, t->error, "injected fault: the answer of %s is lost",
                       weir_op_name(req->op));
         req->doubt = WEIR_DOUBT_LOST;

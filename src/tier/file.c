@@ -256,6 +256,14 @@ static void do_stat(struct weir_req *req)
     weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_FIND, stat_in));
 }
 
+static void do_map(struct weir_req *req)
+{
+    const struct weir_file *file = &((struct file_blob *)req->handle)->file;
+    int code = weir_sys->map(file->fd, req->len, &req->buf);
+    if (code)
+        weir_req_fail(req, -code, "cannot map '%s': %s", file->label, weir_errno_text(code));
+}
+
 /* ---- writing ---- */
 
 static void sink_close(struct weir_handle *handle)
@@ -761,7 +769,7 @@ static void file_submit(struct weir_tier *tier, struct weir_req *req)
         [WEIR_OP_REMOVE] = do_remove, [WEIR_OP_REMOVE_IF] = do_remove_if,
         [WEIR_OP_ALIAS] = do_alias,   [WEIR_OP_LIST] = do_list,
         [WEIR_OP_LEASE] = do_lease,   [WEIR_OP_SPACE] = do_space,
-        [WEIR_OP_SWEEP] = do_sweep,
+        [WEIR_OP_SWEEP] = do_sweep,   [WEIR_OP_MAP] = do_map,
     };
     struct file_tier *t = (struct file_tier *)tier;
     req->io.context = t;

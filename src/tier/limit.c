@@ -1,6 +1,7 @@
 /* limit.c - a filter that keeps reads and writes within a rate. The submitter waits: that is the
  * back-pressure a caller needs. Bursts are bounded to a twentieth of a second, or one request.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "io/bucket.h"
@@ -32,6 +33,11 @@ static void loaded(struct weir_req *req, void *arg)
 static void limit_submit(struct weir_tier *tier, struct weir_req *req)
 {
     struct limit_tier *t = (struct limit_tier *)tier;
+    if (t->has_read && req->op == WEIR_OP_MAP) { /* nobody would see what is read of it */
+        weir_req_fail(req, ENOTSUP, "what is read at a limited rate is not mapped");
+        weir_req_done(req);
+        return;
+    }
     if (t->has_read && req->op == WEIR_OP_READ)
         pace(&t->read, req->len);
     if (t->has_read && req->op == WEIR_OP_LOAD) {

@@ -412,6 +412,8 @@ static int mem_do(struct mem_tier *t, struct weir_req *req)
     case WEIR_OP_READ:
         req->result = blob_read(h->blob, req->buf, req->len, req->off);
         return 0;
+    case WEIR_OP_MAP:
+        return weir_fail(ENOTSUP, "memory has no files to map");
     case WEIR_OP_CREATE:
         return make_handle(t, req, blob_new(), req->name);
     case WEIR_OP_WRITE:

@@ -28,7 +28,8 @@ static void null_submit(struct weir_tier *tier, struct weir_req *req)
         break;
     case WEIR_OP_ALIAS:
     case WEIR_OP_LEASE:
-        weir_req_fail(req, ENOTSUP, "the null tier has no plain names and no leases");
+    case WEIR_OP_MAP:
+        weir_req_fail(req, ENOTSUP, "the null tier has no plain names, no leases and no files");
         break;
     case WEIR_OP_SPACE:
         req->space = (struct weir_space){UINT64_MAX, UINT64_MAX};

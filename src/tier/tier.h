@@ -13,7 +13,8 @@
  *    succeeds, and it is durable then. -EEXIST says that what stands there is durable, too.
  *    `doubt` says what a failure leaves open.
  *  - OPEN gives bytes that stay the same, or -ESTALE, however the name fares meanwhile.
- *  - READ answers short only at the end. LOAD reads a whole record.
+ *  - READ answers short only at the end. LOAD reads a whole record. MAP shows what is opened as
+ *    memory; who uses it must know that nobody makes the file shorter.
  *  - REMOVE is done when answered; with `sync` also after a power loss. With a handle,
  *    only if name is (an alias of) what the handle holds open; with a guard, only while that
  *    record stands, atomically against its REMOVE_IF. A name that ends in '/' is a

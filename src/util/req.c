@@ -9,8 +9,8 @@
 const char *weir_op_name(enum weir_op op)
 {
     static const char *const names[WEIR_OPS] = {
-        "open",   "read",      "create", "write", "commit", "load",  "put",
-        "stat",   "remove",    "remove-if", "alias", "list",   "lease", "space", "sweep",
+        "open", "read",   "map",       "create", "write", "commit", "load",  "put",
+        "stat", "remove", "remove-if", "alias",  "list",  "lease",  "space", "sweep",
     };
     return names[op];
 }

@@ -20,6 +20,8 @@
 enum weir_op {
     WEIR_OP_OPEN,      /* name -> handle (for reading), stat */
     WEIR_OP_READ,      /* handle, buf, len, cap, off -> result bytes */
+    WEIR_OP_MAP,       /* handle, len -> buf: that much of it from its beginning, mapped to be read,
+                          which weir_sys->unmap() gives back; -ENOTSUP where there are no files */
     WEIR_OP_CREATE,    /* name, off (size hint), small -> handle (for writing) */
     WEIR_OP_WRITE,     /* handle, buf, len, off, sync */
     WEIR_OP_COMMIT,    /* handle, off (final size): durable under its name, or -EEXIST */

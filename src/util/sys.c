@@ -252,6 +252,20 @@ static int real_random(void *buf, size_t size)
     return 0;
 }
 
+static int real_map(int fd, size_t size, void **out)
+{
+    void *data = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED)
+        return -errno;
+    *out = data;
+    return 0;
+}
+
+static void real_unmap(void *data, size_t size)
+{
+    munmap(data, size);
+}
+
 const struct weir_sys weir_sys_real = {
     .open = real_open,
     .close = real_close,
@@ -272,6 +286,8 @@ const struct weir_sys weir_sys_real = {
     .getdents = real_getdents,
     .flock = real_flock,
     .space = real_space,
+    .map = real_map,
+    .unmap = real_unmap,
     .resident = real_resident,
     .now_ns = real_now_ns,
     .sleep_ns = real_sleep_ns,

@@ -53,6 +53,9 @@ struct weir_sys {
     ssize_t (*getdents)(int fd, void *buf, size_t size);
     int (*flock)(int fd, int operation);
     int (*space)(int fd, struct weir_sys_space *space);
+    /* The first `size` bytes of a file, read-only, as they are on disk when they are touched. */
+    int (*map)(int fd, size_t size, void **out);
+    void (*unmap)(void *data, size_t size);
     /* 1 if all of the range is in the page cache, 0 if not or not known. */
     int (*resident)(int fd, uint64_t off, uint64_t len);
     uint64_t (*now_ns)(enum weir_clock clock);

@@ -207,6 +207,21 @@ static void *call_realloc(void *ptr, size_t size)
     return sim_memory_fails() ? NULL : realloc(ptr, size);
 }
 
+/* What is simulated has no pages. */
+static int call_map(int fd, size_t size, void **out)
+{
+    (void)fd;
+    (void)size;
+    (void)out;
+    return -ENOTSUP;
+}
+
+static void call_unmap(void *data, size_t size)
+{
+    (void)data;
+    (void)size;
+}
+
 const struct weir_sys sim_sys = {
     .open = call_open,
     .close = call_close,
@@ -227,6 +242,8 @@ const struct weir_sys sim_sys = {
     .getdents = call_getdents,
     .flock = call_flock,
     .space = call_space,
+    .map = call_map,
+    .unmap = call_unmap,
     .resident = call_resident,
     .now_ns = call_now_ns,
     .sleep_ns = sim_sleep,

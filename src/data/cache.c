@@ -1,0 +1,134 @@
+/* cache.c - see cache.h. */
+#include "data/cache.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/err.h"
+
+enum { DATASET_BYTES = 16, FINGERPRINT_BYTES = 16 }; /* of their digests, in names */
+
+/* Where the cache is, unless somebody says otherwise; false: nobody knows. */
+static bool default_place(char out[PATH_MAX])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *user = getenv("HOME");
+    if (cache && *cache == '/')
+        return snprintf(out, PATH_MAX, "%s/weir", cache) < PATH_MAX;
+    if (user && *user == '/')
+        return snprintf(out, PATH_MAX, "%s/.cache/weir", user) < PATH_MAX;
+    return false;
+}
+
+static int open_store(struct weir_cache *cache, const char *given)
+{
+    char path[PATH_MAX];
+    weir_store_options opts;
+    weir_store_options_init(&opts);
+    opts.flags = WEIR_STORE_CREATE;
+    cache->kind = "file";
+    if (!given)
+        given = getenv("WEIR_CACHE");
+    if (given && *given) {
+        int code = weir_store_open(&cache->store, given, &opts);
+        return code ? weir_fail_in(code, "the cache for indexes") : 0;
+    }
+    if (default_place(path) && !weir_store_open(&cache->store, path, &opts))
+        return 0;
+    cache->kind = "mem";
+    return weir_store_open(&cache->store, "mem:", &opts);
+}
+
+int weir_cache_open(struct weir_cache *out, const char *given, const char *place,
+                    const char *options)
+{
+    struct weir_cache cache = {0};
+    struct weir_sha256_stream stream;
+    uint8_t digest[WEIR_SHA256_BYTES];
+    char hex[2 * DATASET_BYTES + 1];
+    int code = weir_sha256_begin(&stream);
+    if (code)
+        return code;
+    weir_sha256_more(&stream, place, strlen(place) + 1);
+    weir_sha256_more(&stream, options ? options : "", options ? strlen(options) : 0);
+    weir_sha256_end(&stream, digest);
+    weir_hex(hex, digest, DATASET_BYTES);
+    snprintf(cache.dir, sizeof cache.dir, "data/%s/", hex);
+    code = open_store(&cache, given);
+    if (!code)
+        *out = cache;
+    return code;
+}
+
+void weir_cache_close(struct weir_cache *cache)
+{
+    weir_store_close(cache->store);
+    cache->store = NULL;
+}
+
+void weir_cache_key(const struct weir_cache *cache, const char *format,
+                    const uint8_t fingerprint[WEIR_SHA256_BYTES], char out[WEIR_KEY_BYTES_MAX])
+{
+    char hex[2 * FINGERPRINT_BYTES + 1];
+    weir_hex(hex, fingerprint, FINGERPRINT_BYTES);
+    snprintf(out, WEIR_KEY_BYTES_MAX, "%s%s-%s.index", cache->dir, format, hex);
+}
+
+void weir_cache_parts(const struct weir_cache *cache, const char *format,
+                      char out[WEIR_KEY_BYTES_MAX])
+{
+    snprintf(out, WEIR_KEY_BYTES_MAX, "%s%s.part/", cache->dir, format);
+}
+
+/* Is that key an index of the format? */
+static bool is_index(const struct weir_cache *cache, const char *key, const char *format)
+{
+    char begin[WEIR_KEY_BYTES_MAX];
+    size_t size = strlen(key), end = sizeof ".index" - 1;
+    snprintf(begin, sizeof begin, "%s%s%s", cache->dir, format ? format : "", format ? "-" : "");
+    return !strncmp(key, begin, strlen(begin)) && size > end && !strcmp(key + size - end, ".index");
+}
+
+int weir_cache_any(const struct weir_cache *cache, const char *format, char out[WEIR_KEY_BYTES_MAX])
+{
+    const weir_entry *entry;
+    weir_list *list;
+    bool found = false;
+    int more = 0, code = weir_list_open(&list, cache->store, cache->dir, 0);
+    if (code)
+        return code;
+    while (!found && (more = weir_list_next(list, &entry)) == 1) {
+        found = !entry->is_dir && is_index(cache, entry->key, format);
+        if (found)
+            snprintf(out, WEIR_KEY_BYTES_MAX, "%s", entry->key);
+    }
+    weir_list_close(list);
+    if (more < 0)
+        return more;
+    return found ? 0 : weir_fail(ENOENT, "there is no index in '%s'", cache->dir);
+}
+
+static void remove_below(const struct weir_cache *cache, const char *prefix, const char *format,
+                         const char *but)
+{
+    const weir_entry *entry;
+    weir_list *list;
+    if (weir_list_open(&list, cache->store, prefix, 0))
+        return;
+    while (weir_list_next(list, &entry) == 1)
+        if (!entry->is_dir && strcmp(entry->key, but) &&
+            (!format || is_index(cache, entry->key, format)))
+            weir_remove(cache->store, entry->key);
+    weir_list_close(list);
+}
+
+void weir_cache_tidy(const struct weir_cache *cache, const char *format, const char *key)
+{
+    char parts[WEIR_KEY_BYTES_MAX];
+    weir_cache_parts(cache, format, parts);
+    remove_below(cache, parts, NULL, "");
+    remove_below(cache, cache->dir, format, key);
+}

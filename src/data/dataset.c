@@ -1,0 +1,395 @@
+/* dataset.c - opening a dataset: which store it is in, which format it has, and its index, which is
+ * found beside it or in the cache, or made.
+ */
+#include "data/dataset.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/build.h"
+#include "data/cache.h"
+#include "data/index_file.h"
+#include "store/within.h"
+#include "util/err.h"
+#include "util/sys.h"
+#include "util/thread.h"
+
+struct weir_data {
+    struct weir_within within;
+    weir_store *store;
+    struct weir_cache cache;
+    struct weir_index *index;
+    char *url, *schema, *index_name;
+    char digest[2 * WEIR_SHA256_BYTES + 1];
+    weir_data_info info;
+    unsigned generation; /* of fork() */
+};
+
+/* What opening needs meanwhile. */
+struct opening {
+    weir_data *data;
+    weir_data_options opts;
+    struct weir_survey *survey;
+    const struct weir_format *format;
+    struct weir_sources sources;
+    uint8_t fingerprint[WEIR_SHA256_BYTES];
+    char beside[2 * WEIR_KEY_BYTES_MAX]; /* the key of an index in the dataset */
+    char cached[WEIR_KEY_BYTES_MAX];     /* the key of one in the cache */
+    uint64_t scanned;
+    bool built;
+};
+
+void weir_data_options_init(weir_data_options *opts)
+{
+    *opts = (weir_data_options){.struct_size = sizeof *opts};
+}
+
+static int options_read(weir_data_options *out, const weir_data_options *given)
+{
+    weir_data_options_init(out);
+    if (!given)
+        return 0;
+    if (given->struct_size < sizeof(size_t) + sizeof(uint32_t) || given->struct_size > 4096)
+        return weir_fail(EINVAL, "weir_data_options: call weir_data_options_init() first");
+    size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
+    memcpy(out, given, size);
+    if (out->flags &
+        ~(uint32_t)(WEIR_DATA_NO_BUILD | WEIR_DATA_REBUILD | WEIR_DATA_BESIDE | WEIR_DATA_TRUST))
+        return weir_fail(EINVAL, "weir_data_options: an unknown flag");
+    if (out->format && !weir_format_find(out->format))
+        return weir_fail(EINVAL, "there is no format '%s'", out->format);
+    return 0;
+}
+
+/* ---- finding an index ---- */
+
+/* 0 and data->index, or -ENOENT where there is none that may be used. */
+static int use(struct opening *o, weir_store *store, const char *key)
+{
+    struct weir_index *index;
+    int code = weir_index_open(&index, store, key);
+    if (code == -EBADMSG || code == -EPROTO)
+        return -ENOENT; /* it can be made again */
+    if (code)
+        return code;
+    bool trusted = o->opts.flags & WEIR_DATA_TRUST && !o->survey;
+    bool fits = trusted
+                    ? !o->opts.format || !strcmp(o->opts.format, weir_index_format(index)->name)
+                    : weir_index_format(index) == o->format &&
+                          !memcmp(weir_index_fingerprint(index), o->fingerprint, WEIR_SHA256_BYTES);
+    if (fits) {
+        o->data->index = index;
+        return 0;
+    }
+    if (trusted || weir_index_format(index) != o->format)
+        weir_index_close(index);
+    else if ((code = weir_sources_add(&o->sources, index)))
+        return code;
+    return -ENOENT;
+}
+
+static int name_index(weir_data *data, weir_store *store, const char *key)
+{
+    weir_store_info info;
+    int code = weir_store_info_get(store, &info);
+    if (code)
+        return code;
+    size_t size = strlen(info.url) + strlen(key) + 2;
+    data->index_name = weir_alloc(size);
+    if (!data->index_name)
+        return weir_fail_memory();
+    snprintf(data->index_name, size, "%s/%s", info.url, key);
+    return 0;
+}
+
+/* 0, -ENOENT, or another failure. */
+static int find_there(struct opening *o)
+{
+    weir_data *data = o->data;
+    int code = -ENOENT;
+    if (o->beside[0])
+        code = use(o, data->store, o->beside);
+    if (!code)
+        return name_index(data, data->store, o->beside);
+    if (code != -ENOENT || o->opts.flags & WEIR_DATA_BESIDE)
+        return code;
+    code = use(o, data->cache.store, o->cached);
+    return code ? code : name_index(data, data->cache.store, o->cached);
+}
+
+/* Without looking at the shards. */
+static int find_trusted(struct opening *o)
+{
+    weir_data *data = o->data;
+    int code = o->beside[0] ? use(o, data->store, o->beside) : -ENOENT;
+    if (code != -ENOENT)
+        return code ? code : name_index(data, data->store, o->beside);
+    code = weir_cache_any(&data->cache, o->opts.format, o->cached);
+    if (!code)
+        code = use(o, data->cache.store, o->cached);
+    return code ? code : name_index(data, data->cache.store, o->cached);
+}
+
+/* ---- making one ---- */
+
+/* An object that will be made anew. */
+static int clear(weir_store *store, const char *key)
+{
+    int code = weir_remove(store, key);
+    if (code == -EBADMSG)
+        code = weir_remove_damaged(store, key);
+    return code == -ENOENT ? 0 : code;
+}
+
+static int make_index(struct opening *o)
+{
+    weir_data *data = o->data;
+    bool beside = o->opts.flags & WEIR_DATA_BESIDE;
+    weir_store *store = beside ? data->store : data->cache.store;
+    const char *key = beside ? o->beside : o->cached;
+    char parts[WEIR_KEY_BYTES_MAX];
+    weir_cache_parts(&data->cache, o->format->name, parts);
+    struct weir_build build = {
+        .survey = o->survey,
+        .format = o->format,
+        .sources = &o->sources,
+        .cache = data->cache.store,
+        .parts = strcmp(data->cache.kind, "mem") ? parts : NULL,
+        .threads = o->opts.threads,
+        .progress = o->opts.progress,
+        .progress_arg = o->opts.progress_arg,
+    };
+    int code = 0;
+    if (!(o->opts.flags & WEIR_DATA_REBUILD)) {
+        code = weir_sources_load(&o->sources, data->cache.store, data->cache.dir, o->format);
+        if (!code)
+            code = weir_sources_load(&o->sources, data->cache.store, parts, o->format);
+    }
+    if (!code)
+        code = clear(store, key);
+    if (!code)
+        code = weir_build_index(&build, store, key, o->fingerprint);
+    if (code == -EEXIST) /* somebody else made the same meanwhile */
+        code = 0;
+    o->scanned = build.scanned;
+    o->built = true;
+    if (!code)
+        code = weir_index_open(&data->index, store, key);
+    if (!code)
+        code = name_index(data, store, key);
+    if (!code)
+        weir_cache_tidy(&data->cache, o->format->name, beside ? "" : key);
+    return code;
+}
+
+/* ---- opening ---- */
+
+static int look(struct opening *o)
+{
+    weir_data *data = o->data;
+    int code = weir_survey_open(&o->survey, data->store, data->within.prefix, o->opts.options);
+    struct weir_survey_file any;
+    if (!code && data->within.only)
+        weir_survey_keep(o->survey, data->within.only);
+    if (!code && !weir_survey_file(o->survey, 0, &any))
+        code = weir_fail(ENOENT, "there are no files in '%s'", data->url);
+    if (!code && o->opts.format)
+        o->format = weir_format_find(o->opts.format);
+    else if (!code)
+        code = weir_format_detect(&o->format, o->survey);
+    if (!code)
+        code = weir_survey_run(o->survey, o->format);
+    if (!code && !weir_survey_shards(o->survey))
+        code = weir_fail(EINVAL, "there is nothing of the format '%s' in '%s'", o->format->name,
+                         data->url);
+    if (code)
+        return code;
+    code = weir_survey_fingerprint(o->survey, o->fingerprint);
+    weir_cache_key(&data->cache, o->format->name, o->fingerprint, o->cached);
+    return code;
+}
+
+static int find_or_make(struct opening *o)
+{
+    weir_data *data = o->data;
+    uint32_t flags = o->opts.flags;
+    int code = -ENOENT;
+    if (!data->within.only)
+        snprintf(o->beside, sizeof o->beside, "%s" WEIR_INDEX_NAME, data->within.prefix);
+    else if (flags & WEIR_DATA_BESIDE)
+        return weir_fail(EINVAL, "'%s' is one file: an index is kept beside a directory's",
+                         data->url);
+    if (flags & WEIR_DATA_TRUST && !(flags & WEIR_DATA_REBUILD))
+        code = find_trusted(o);
+    if (code != -ENOENT)
+        return code;
+    code = look(o);
+    if (!code)
+        code = flags & WEIR_DATA_REBUILD ? -ENOENT : find_there(o);
+    if (code != -ENOENT || !o->survey || !o->format)
+        return code;
+    if (flags & WEIR_DATA_NO_BUILD)
+        return weir_fail(ENOENT,
+                         "there is no index of '%s' as it is now: make one with 'weir data index'",
+                         data->url);
+    return make_index(o);
+}
+
+static int fill_info(weir_data *data, const struct opening *o)
+{
+    const struct weir_index *index = data->index;
+    size_t size;
+    const char *schema = weir_index_schema_json(index, &size);
+    data->schema = weir_alloc(size + 1);
+    if (!data->schema)
+        return weir_fail_memory();
+    memcpy(data->schema, schema, size);
+    weir_hex(data->digest, weir_index_digest(index), WEIR_SHA256_BYTES);
+    data->info = (weir_data_info){
+        .url = data->url,
+        .format = weir_index_format(index)->name,
+        .digest = data->digest,
+        .schema = data->schema,
+        .index = data->index_name,
+        .samples = weir_index_count(index),
+        .shards = weir_index_shards(index),
+        .sample_bytes = weir_index_bytes(index),
+        .sample_bytes_max = weir_index_bytes_max(index),
+        .index_bytes = weir_index_file_bytes(index),
+        .scanned = o->scanned,
+        .built = o->built,
+    };
+    for (uint64_t i = 0; i < data->info.shards; i++) {
+        struct weir_index_shard shard;
+        weir_index_shard(index, i, &shard);
+        data->info.file_bytes += shard.file_bytes;
+    }
+    return 0;
+}
+
+static int open_parts(weir_data *data, struct opening *o)
+{
+    int code = weir_within_find(&data->within, data->url);
+    if (!code)
+        code = weir_store_open(&data->store, data->within.store_url, NULL);
+    if (!code)
+        code = weir_cache_open(&data->cache, o->opts.cache, data->within.place, o->opts.options);
+    if (!code)
+        code = find_or_make(o);
+    return code ? code : fill_info(data, o);
+}
+
+int weir_data_open(weir_data **out, const char *url, const weir_data_options *opts)
+{
+    struct opening o = {0};
+    int code = options_read(&o.opts, opts);
+    if (code)
+        return code;
+    weir_data *data = weir_alloc(sizeof *data);
+    if (!data || !(data->url = weir_strdup(url))) {
+        free(data);
+        return weir_fail_memory();
+    }
+    data->generation = weir_fork_generation();
+    o.data = data;
+    code = open_parts(data, &o);
+    weir_sources_free(&o.sources);
+    weir_survey_close(o.survey);
+    if (code) {
+        code = weir_fail_in(code, "cannot open the dataset '%s'", url);
+        weir_data_close(data);
+    } else {
+        *out = data;
+    }
+    return code;
+}
+
+void weir_data_close(weir_data *data)
+{
+    if (!data || data->generation != weir_fork_generation())
+        return; /* in a forked child the parent's handles are left alone */
+    weir_index_close(data->index);
+    weir_cache_close(&data->cache);
+    weir_store_close(data->store);
+    weir_within_free(&data->within);
+    free(data->index_name);
+    free(data->schema);
+    free(data->url);
+    free(data);
+}
+
+/* ---- what it is ---- */
+
+int weir_data_check(const weir_data *data)
+{
+    if (data->generation != weir_fork_generation())
+        return weir_fail(ECHILD,
+                         "the dataset '%s' was opened before fork(): open it again in the child",
+                         data->url);
+    return 0;
+}
+
+weir_store *weir_data_store(const weir_data *data)
+{
+    return data->store;
+}
+
+const char *weir_data_prefix(const weir_data *data)
+{
+    return data->within.prefix;
+}
+
+const struct weir_index *weir_data_index(const weir_data *data)
+{
+    return data->index;
+}
+
+uint64_t weir_data_count(const weir_data *data)
+{
+    return data->info.samples;
+}
+
+const weir_data_info *weir_data_info_get(const weir_data *data)
+{
+    return &data->info;
+}
+
+int weir_data_shard_get(const weir_data *data, uint64_t i, weir_data_shard *out)
+{
+    struct weir_index_shard shard;
+    if (i >= data->info.shards)
+        return weir_fail(EINVAL, "there is no shard %" PRIu64 ": there are %" PRIu64, i,
+                         data->info.shards);
+    weir_index_shard(data->index, i, &shard);
+    *out = (weir_data_shard){
+        .key = shard.key,
+        .codec = shard.codec,
+        .file_bytes = shard.file_bytes,
+        .raw_bytes = shard.raw_bytes,
+        .time_ns = shard.is_files ? 0 : shard.time_ns,
+        .first = shard.first,
+        .samples = shard.samples,
+    };
+    return 0;
+}
+
+int weir_data_object(const weir_data *data, const struct weir_place *place, weir_object **out)
+{
+    char key[2 * WEIR_KEY_BYTES_MAX];
+    weir_object *obj;
+    snprintf(key, sizeof key, "%s%s", data->within.prefix, place->key);
+    int code = weir_object_open(&obj, data->store, key);
+    if (code)
+        return code;
+    if (weir_object_info(obj)->size_bytes != place->file_bytes) {
+        code =
+            weir_fail(ESTALE, "'%s' has changed since it was indexed: open the dataset again", key);
+        weir_object_close(obj);
+        return code;
+    }
+    *out = obj;
+    return 0;
+}

@@ -1,0 +1,166 @@
+/* token_file.c - see token_file.h. */
+#include "data/token_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "data/field.h"
+#include "util/bytes.h"
+#include "util/err.h"
+
+enum { LLMC_U16_MAGIC = 20240520, LLMC_U32_MAGIC = 20240801, LLMC_U16 = 1, LLMC_U32 = 7 };
+
+const char *weir_token_dtype(const char *name)
+{
+    static const struct {
+        const char *name, *dtype;
+    } names[] = {
+        {"u8", "|u1"},    {"uint8", "|u1"},  {"u16", "<u2"},    {"uint16", "<u2"}, {"i16", "<i2"},
+        {"int16", "<i2"}, {"u32", "<u4"},    {"uint32", "<u4"}, {"i32", "<i4"},    {"int32", "<i4"},
+        {"u64", "<u8"},   {"uint64", "<u8"}, {"i64", "<i8"},    {"int64", "<i8"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(name, names[i].name) || !strcmp(name, names[i].dtype))
+            return names[i].dtype;
+    return NULL;
+}
+
+const char *weir_token_head(struct weir_token_file *out, const uint8_t *head, size_t size,
+                            uint64_t file_bytes)
+{
+    struct weir_token_file file = {.tokens = file_bytes};
+    uint32_t words[3] = {0};
+    for (int i = 0; size >= WEIR_LLMC_HEAD_BYTES && i < 3; i++)
+        words[i] = (uint32_t)weir_load_le(head + 4 * i, 4);
+    bool u16 = words[0] == LLMC_U16_MAGIC && words[1] == LLMC_U16;
+    bool u32 = words[0] == LLMC_U32_MAGIC && words[1] == LLMC_U32;
+    if (!u16 && !u32) {
+        *out = file; /* how many tokens that is, the type tells */
+        return NULL;
+    }
+    uint64_t room = (file_bytes - WEIR_LLMC_HEAD_BYTES) / (u16 ? 2 : 4);
+    if (words[2] > room)
+        return "it ends before the last of the tokens that its head counts: it was cut off";
+    file.begin = WEIR_LLMC_HEAD_BYTES;
+    file.tokens = words[2];
+    strcpy(file.dtype, u16 ? "<u2" : "<u4");
+    *out = file;
+    return NULL;
+}
+
+void weir_token_head_make(uint8_t out[WEIR_LLMC_HEAD_BYTES], uint32_t tokens, uint32_t width)
+{
+    memset(out, 0, WEIR_LLMC_HEAD_BYTES);
+    weir_store_le(out, width == 2 ? LLMC_U16_MAGIC : LLMC_U32_MAGIC, 4);
+    weir_store_le(out + 4, width == 2 ? LLMC_U16 : LLMC_U32, 4);
+    weir_store_le(out + 8, tokens, 4);
+}
+
+/* ---- Megatron ---- */
+
+static const char *const megatron_dtypes[] = {NULL,  "|u1", "|i1", "<i2", "<i4",
+                                              "<i8", NULL,  NULL,  "<u2"};
+
+const char *weir_megatron_head(struct weir_megatron *out, const uint8_t *head, uint64_t file_bytes)
+{
+    static const char magic[9] = "MMIDIDX\0";
+    if (file_bytes < WEIR_MEGATRON_HEAD_BYTES || memcmp(head, magic, sizeof magic))
+        return "it is no index of Megatron's: it does not begin like one";
+    if (weir_load_le(head + 9, 8) != 1)
+        return "it is of an unknown version";
+    uint8_t dtype = head[17];
+    if (dtype >= sizeof megatron_dtypes / sizeof megatron_dtypes[0] || !megatron_dtypes[dtype])
+        return "its numbers are no tokens";
+    struct weir_megatron m = {.sequences = weir_load_le(head + 18, 8),
+                              .documents = weir_load_le(head + 26, 8)};
+    strcpy(m.dtype, megatron_dtypes[dtype]);
+    uint64_t sequences, documents, all;
+    if (__builtin_mul_overflow(m.sequences, 12, &sequences) ||
+        __builtin_mul_overflow(m.documents, 8, &documents) ||
+        __builtin_add_overflow(sequences, documents, &all) ||
+        all > file_bytes - WEIR_MEGATRON_HEAD_BYTES)
+        return "it ends before the last of what its head counts: it was cut off";
+    *out = m;
+    return NULL;
+}
+
+/* Two places of the same file, because the documents count sequences. */
+struct walk {
+    struct weir_flow *begins, *documents;
+    struct weir_megatron head;
+};
+
+static int walk_open(struct walk *walk, weir_store *store, const char *key)
+{
+    uint8_t head[WEIR_MEGATRON_HEAD_BYTES];
+    int code = weir_flow_open(&walk->begins, store, key, "", WEIR_OBJECT_BYTES_MAX);
+    if (!code)
+        code = weir_flow_open(&walk->documents, store, key, "", WEIR_OBJECT_BYTES_MAX);
+    if (!code)
+        code = weir_flow_read(walk->begins, head, sizeof head);
+    if (code)
+        return code;
+    /* That it does not end too early, the flow says. */
+    const char *fault = weir_megatron_head(&walk->head, head, UINT64_MAX);
+    if (fault)
+        return weir_fail(EBADMSG, "'%s': %s", key, fault);
+    code = weir_flow_skip(walk->begins, 4 * walk->head.sequences);
+    return code ? code
+                : weir_flow_skip(walk->documents,
+                                 WEIR_MEGATRON_HEAD_BYTES + 12 * walk->head.sequences);
+}
+
+/* Where a document begins; `at` says how many sequences are behind us. */
+static int next_mark(struct walk *walk, uint64_t *at, uint64_t sequence, uint64_t *out)
+{
+    uint8_t word[8];
+    int code = weir_flow_skip(walk->begins, 8 * (sequence - *at));
+    if (!code)
+        code = weir_flow_read(walk->begins, word, sizeof word);
+    if (!code) {
+        *at = sequence + 1;
+        *out = weir_load_le(word, 8);
+    }
+    return code;
+}
+
+static int walk_marks(struct walk *walk, const struct weir_shard_plan *shard, weir_mark_fn fn,
+                      void *arg)
+{
+    uint64_t at = 0, mark = 0;
+    for (uint64_t i = 0; i < walk->head.documents; i++) {
+        uint8_t word[8];
+        int code = weir_flow_read(walk->documents, word, sizeof word);
+        if (code)
+            return code;
+        uint64_t sequence = weir_load_le(word, 8);
+        if (sequence >= walk->head.sequences)
+            return sequence == walk->head.sequences /* where the last one ends */
+                       ? 0
+                       : weir_fail(EBADMSG, "document %" PRIu64 " begins with no sequence", i);
+        if (sequence < at) /* an empty document begins where the next one does */
+            continue;
+        code = next_mark(walk, &at, sequence, &mark);
+        if (!code && mark > shard->file_bytes)
+            code = weir_fail(EBADMSG, "document %" PRIu64 " begins behind the end of '%s'", i,
+                             shard->key);
+        if (!code)
+            code = fn(arg, mark);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+int weir_megatron_marks(weir_store *store, const char *key, const struct weir_shard_plan *shard,
+                        weir_mark_fn fn, void *arg)
+{
+    struct walk walk = {0};
+    int code = walk_open(&walk, store, key);
+    if (!code)
+        code = walk_marks(&walk, shard, fn, arg);
+    weir_flow_close(walk.begins);
+    weir_flow_close(walk.documents);
+    return code ? weir_fail_in(code, "'%s'", key) : 0;
+}

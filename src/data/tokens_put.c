@@ -1,0 +1,188 @@
+/* tokens_put.c - see tokens_put.h. The samples of a shard follow each other without anything
+ * between them: who wants to see where documents end puts a token there (option eot of who reads).
+ * The schema may say {"dtype": "u16" or "u32", "layout": "llm.c" or "nanogpt"}; without it, the
+ * layout is llm.c's, and u32 where the first sample's numbers are wider than 16 bits.
+ */
+#include "data/tokens_put.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/field.h"
+#include "data/token_file.h"
+#include "util/bytes.h"
+#include "util/err.h"
+#include "util/json.h"
+#include "util/sys.h"
+
+#define TOKENS_MAX INT32_MAX /* the head of llm.c counts in 32 bits */
+
+struct writer {
+    struct weir_growing tokens;
+    uint64_t count;
+    uint32_t given, width; /* 0: not known yet */
+    bool bare;
+};
+
+static void name(char out[64], uint32_t i, const char *codec)
+{
+    (void)codec;
+    snprintf(out, 64, "tokens_%06u.bin", i);
+}
+
+static bool is_text(const char *text, size_t size, const char *word)
+{
+    return size == strlen(word) && !memcmp(text, word, size);
+}
+
+static int read_member(struct writer *w, const char *member, size_t size,
+                       const struct weir_json *value)
+{
+    char text[32] = "";
+    if (value->token == WEIR_JSON_STRING && value->size < sizeof text)
+        text[weir_json_text(value, text)] = 0;
+    if (is_text(member, size, "dtype")) {
+        const char *dtype = weir_token_dtype(text);
+        if (!dtype || (strcmp(dtype, "<u2") && strcmp(dtype, "<u4")))
+            return weir_fail(EINVAL, "tokens are written as u16 or u32, not as '%s'", text);
+        w->given = (uint32_t)weir_dtype_bytes(dtype);
+    } else if (is_text(member, size, "layout")) {
+        w->bare = !strcmp(text, "nanogpt");
+        if (!w->bare && strcmp(text, "llm.c"))
+            return weir_fail(EINVAL, "the layout of token files is llm.c or nanogpt, not '%s'",
+                             text);
+    } else {
+        return weir_fail(EINVAL, "a schema for tokens has dtype and layout, not '%.*s'", (int)size,
+                         member);
+    }
+    return 0;
+}
+
+static int read_schema(struct writer *w, const char *text)
+{
+    struct weir_json json;
+    int code;
+    weir_json_begin(&json, text, strlen(text));
+    if (weir_json_next(&json) != 1 || json.token != WEIR_JSON_OBJECT)
+        return weir_fail(EINVAL, "the schema for tokens is no JSON object");
+    while ((code = weir_json_next(&json)) == 1 && json.token == WEIR_JSON_KEY) {
+        const char *member = json.text;
+        size_t size = json.size;
+        if ((code = weir_json_next(&json)) == 1)
+            code = read_member(w, member, size, &json);
+        if (code < 0)
+            return code;
+    }
+    return code < 0 ? code : 0;
+}
+
+static int open_writer(void **out, const struct weir_writing *how)
+{
+    if (how->codec && *how->codec)
+        return weir_fail(EINVAL, "token files are not compressed: they are read at any place");
+    struct writer *w = weir_alloc(sizeof *w);
+    if (!w)
+        return weir_fail_memory();
+    int code = how->schema ? read_schema(w, how->schema) : 0;
+    if (code)
+        free(w);
+    else
+        *out = w;
+    return code;
+}
+
+static void close_writer(void *writer)
+{
+    struct writer *w = writer;
+    weir_growing_free(&w->tokens);
+    free(w);
+}
+
+/* The field with the tokens: the one of that name, else the only array. */
+static const struct weir_field *find_tokens(const struct weir_field *fields, uint32_t count)
+{
+    const struct weir_field *only = NULL;
+    uint32_t arrays = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (fields[i].kind != WEIR_FIELD_ARRAY)
+            continue;
+        if (weir_field_is(&fields[i], "tokens"))
+            return &fields[i];
+        only = &fields[i];
+        arrays++;
+    }
+    return arrays == 1 ? only : NULL;
+}
+
+/* -1 is 2^64 - 1: too large for any token. */
+static uint64_t number_at(const struct weir_field *field, uint64_t i, uint32_t width)
+{
+    uint64_t value = weir_load_le((const uint8_t *)field->data + i * width, width);
+    bool negative = field->dtype[1] == 'i' && value >> (8 * width - 1);
+    return negative ? UINT64_MAX : value;
+}
+
+static int add_numbers(struct writer *w, uint64_t number, const struct weir_field *field)
+{
+    uint32_t width = (uint32_t)weir_dtype_bytes(field->dtype);
+    uint64_t count = field->size / width, max = w->width == 2 ? UINT16_MAX : UINT32_MAX;
+    int code = weir_growing_room(&w->tokens, count * w->width);
+    for (uint64_t i = 0; !code && i < count; i++) {
+        uint64_t token = number_at(field, i, width);
+        if (token > max)
+            return weir_fail(EINVAL,
+                             "sample %" PRIu64 ": token %" PRIu64 " does not fit into u%u%s",
+                             number, i, 8 * w->width, w->width == 2 ? ": choose dtype u32" : "");
+        weir_store_le(w->tokens.data + w->tokens.size + i * w->width, token, w->width);
+    }
+    if (!code) {
+        w->tokens.size += count * w->width;
+        w->count += count;
+    }
+    return code;
+}
+
+static int add(void *writer, uint64_t number, const char *key, const struct weir_field *fields,
+               uint32_t count)
+{
+    struct writer *w = writer;
+    const struct weir_field *field = find_tokens(fields, count);
+    (void)key;
+    if (!field || !weir_token_dtype(field->dtype))
+        return weir_fail(EINVAL,
+                         "sample %" PRIu64 " has no field 'tokens' that is an array of whole "
+                         "numbers: token files hold nothing else",
+                         number);
+    uint32_t width = (uint32_t)weir_dtype_bytes(field->dtype);
+    if (!w->width)
+        w->width = w->given ? w->given : width <= 2 ? 2 : 4;
+    if (field->size / width > TOKENS_MAX - w->count)
+        return weir_fail(EFBIG, "a token file holds at most %d tokens: make smaller shards",
+                         TOKENS_MAX);
+    return add_numbers(w, number, field);
+}
+
+static int finish(void *writer, struct weir_growing *out)
+{
+    struct writer *w = writer;
+    uint8_t head[WEIR_LLMC_HEAD_BYTES];
+    weir_token_head_make(head, (uint32_t)w->count, w->width ? w->width : 2);
+    int code = w->bare ? 0 : weir_growing_add(out, head, sizeof head);
+    if (!code)
+        code = weir_growing_add(out, w->tokens.data, w->tokens.size);
+    w->tokens.size = 0;
+    w->count = 0;
+    w->width = 0;
+    return code;
+}
+
+const struct weir_format_writer weir_tokens_writer = {
+    .name = name,
+    .open = open_writer,
+    .add = add,
+    .finish = finish,
+    .close = close_writer,
+};

@@ -1,0 +1,9 @@
+/* tokens_put.h - how token files are written: llm.c's layout, or bare. */
+#ifndef WEIR_DATA_TOKENS_PUT_H
+#define WEIR_DATA_TOKENS_PUT_H
+
+#include "data/format.h"
+
+extern const struct weir_format_writer weir_tokens_writer;
+
+#endif

@@ -1,0 +1,283 @@
+/* Opening a dataset: the index is made once and found again, in the cache or beside the data; what
+ * changed is noticed, and only that is looked into again; an index that is damaged is made anew.
+ */
+#include <sys/wait.h>
+
+#include "datasets.h"
+
+#define OPTIONS "seq_len=10"
+
+/* Three shards whose documents have to be looked for. */
+static const char *make_dataset(void)
+{
+    const char *dir = dataset_dir();
+    tokens_megatron(dir, "a", (uint32_t[]){30, 30}, 2);
+    tokens_megatron(dir, "b", (uint32_t[]){45}, 1);
+    tokens_megatron(dir, "c", (uint32_t[]){15, 15, 15}, 3);
+    return dir;
+}
+
+static void opened(const char *url, uint32_t flags, bool built, uint64_t scanned, uint64_t samples)
+{
+    weir_data *data = data_at(url, OPTIONS, flags);
+    const weir_data_info *info = weir_data_info_get(data);
+    CHECK_EQ(info->built, built);
+    CHECK_EQ(info->scanned, scanned);
+    CHECK_EQ(info->samples, samples);
+    CHECK(!strcmp(info->format, "tokens"));
+    weir_data_close(data);
+}
+
+static char *digest_of(const char *url)
+{
+    weir_data *data = data_at(url, OPTIONS, 0);
+    char *digest = strdup(weir_data_info_get(data)->digest);
+    weir_data_close(data);
+    return digest;
+}
+
+static char *index_of(const char *url)
+{
+    weir_data *data = data_at(url, OPTIONS, 0);
+    char *index = strdup(weir_data_info_get(data)->index);
+    weir_data_close(data);
+    return index;
+}
+
+static void an_index_is_made_once(void)
+{
+    const char *dir = make_dataset();
+    opened(dir, 0, true, 3, 5 + 4 + 4);
+    opened(dir, 0, false, 0, 13);
+    opened(dir, WEIR_DATA_TRUST, false, 0, 13);
+    opened(dir, WEIR_DATA_REBUILD, true, 3, 13);
+}
+
+static void what_changed_is_noticed(void)
+{
+    const char *dir = make_dataset();
+    weir_data *data;
+    opened(dir, 0, true, 3, 13);
+    char *before = digest_of(dir);
+    tokens_megatron(dir, "b", (uint32_t[]){40, 40}, 2);
+    CHECK_EQ(data_try(&data, dir, OPTIONS, WEIR_DATA_NO_BUILD), -ENOENT);
+    CHECK(strstr(weir_error_text(), "as it is now"));
+    opened(dir, 0, true, 1, 5 + 7 + 4);
+    char *after = digest_of(dir);
+    CHECK(strcmp(before, after));
+    CHECK(unlink(path_in(dir, "c.bin")) == 0 && unlink(path_in(dir, "c.idx")) == 0);
+    opened(dir, 0, true, 0, 5 + 7); /* one is gone */
+    tokens_megatron(dir, "d", (uint32_t[]){11}, 1);
+    opened(dir, 0, true, 1, 5 + 7 + 1); /* one is new */
+    free(before);
+    free(after);
+}
+
+/* Only the time of a file is another: it may be another file. The data has the same name. */
+static void another_time_is_another_file(void)
+{
+    const char *dir = make_dataset();
+    opened(dir, 0, true, 3, 13);
+    char *before = digest_of(dir);
+    struct timespec times[2] = {{.tv_sec = 2000000000}, {.tv_sec = 2000000000}};
+    CHECK(utimensat(AT_FDCWD, path_in(dir, "a.bin"), times, 0) == 0);
+    opened(dir, 0, true, 1, 13);
+    char *after = digest_of(dir);
+    CHECK(!strcmp(before, after));
+    free(before);
+    free(after);
+}
+
+/* The file in which the bytes of the index are. */
+static char *index_path(const char *url)
+{
+    weir_data *data = data_at(url, OPTIONS, 0);
+    weir_store *cache = store_at(data_cache(), NULL);
+    char *path =
+        data_path(cache, data_cache(), weir_data_info_get(data)->index + strlen(data_cache()) + 1);
+    weir_store_close(cache);
+    weir_data_close(data);
+    return path;
+}
+
+static void a_damaged_index_is_made_anew(void)
+{
+    const char *dir = make_dataset();
+    opened(dir, 0, true, 3, 13);
+    char *path = index_path(dir);
+    CHECK(chmod(path, 0644) == 0 && truncate(path, 100) == 0);
+    free(path);
+    opened(dir, 0, true, 3, 13);
+    opened(dir, 0, false, 0, 13);
+    path = index_path(dir);
+    int fd = file_force_open(path);
+    fd_flip(fd, 8 * 20);
+    close(fd);
+    free(path);
+    opened(dir, 0, true, 3, 13);
+    opened(dir, 0, false, 0, 13);
+}
+
+static void beside_the_data_in_a_store(void)
+{
+    const char *dir = tmp_path("store");
+    weir_store *store = store_at(dir, NULL);
+    char sub[PATH_MAX];
+    snprintf(sub, sizeof sub, "%s/corpora/one", dir);
+    CHECK(mkdir(path_in(dir, "corpora"), 0777) == 0 && mkdir(sub, 0777) == 0);
+    tokens_megatron(sub, "a", (uint32_t[]){30, 30}, 2);
+    opened(sub, WEIR_DATA_BESIDE, true, 1, 5);
+    CHECK(path_there(path_in(sub, "index.weir")));
+    opened(sub, 0, false, 0, 5);
+    opened(sub, WEIR_DATA_TRUST, false, 0, 5);
+    char *index = index_of(sub);
+    CHECK(strstr(index, "corpora/one/index.weir"));
+    free(index);
+    tokens_megatron(sub, "b", (uint32_t[]){30, 30}, 2);
+    opened(sub, WEIR_DATA_BESIDE, true, 1, 10); /* what it knew of a is still good */
+    opened(sub, WEIR_DATA_BESIDE, false, 0, 10);
+    weir_store_close(store);
+}
+
+/* What Weir sealed is read through its store, and verified. */
+static void sealed_shards_are_verified(void)
+{
+    const char *dir = tmp_path("store");
+    weir_store *store = store_at(dir, NULL);
+    OK(put_try(store, "corpus/x.bin", 1 << 20, 1, 65536));
+    char url[PATH_MAX];
+    snprintf(url, sizeof url, "%s/corpus", dir);
+    weir_data *data = data_at(url, "seq_len=1000", 0);
+    weir_data_sample *sample;
+    OK(weir_data_sample_open(&sample, data, 0));
+    CHECK(data_is(weir_data_sample_get(sample)->data, 2002, 1, 0));
+    weir_data_sample_close(sample);
+    char *path = data_path(store, dir, "corpus/x.bin");
+    int fd = file_force_open(path);
+    fd_flip(fd, 8 * 500000);
+    close(fd);
+    OK(weir_data_sample_open(&sample, data, 0));
+    weir_data_sample_close(sample);
+    CHECK_EQ(weir_data_sample_open(&sample, data, 250), -EBADMSG);
+    free(path);
+    weir_data_close(data);
+    weir_store_close(store);
+}
+
+static void a_plain_directory_stays_as_it_is(void)
+{
+    const char *dir = make_dataset();
+    weir_data *data;
+    CHECK(chmod(dir, 0555) == 0);
+    opened(dir, 0, true, 3, 13);
+    CHECK_EQ(data_try(&data, dir, OPTIONS, WEIR_DATA_BESIDE), -EROFS);
+    CHECK(!path_there(path_in(dir, "index.weir")) && !path_there(path_in(dir, ".weir")));
+    CHECK(chmod(dir, 0755) == 0);
+}
+
+static void a_shard_that_shrinks_under_us(void)
+{
+    const char *dir = make_dataset();
+    weir_data *data = data_at(dir, OPTIONS, 0);
+    weir_data_sample *sample;
+    CHECK(truncate(path_in(dir, "a.bin"), 10) == 0);
+    CHECK_EQ(weir_data_sample_open(&sample, data, 4), -ESTALE);
+    weir_data_close(data);
+}
+
+static void one_file_is_a_dataset(void)
+{
+    const char *dir = dataset_dir();
+    tokens_bare(path_in(dir, "a.bin"), 0, 100, 2);
+    tokens_bare(path_in(dir, "b.bin"), 0, 100, 2);
+    opened(path_in(dir, "b.bin"), 0, true, 0, 9);
+}
+
+static void nothing_is_no_dataset(void)
+{
+    weir_data *data;
+    const char *dir = dataset_dir();
+    CHECK_EQ(data_try(&data, dir, NULL, 0), -ENOENT);
+    CHECK(strstr(weir_error_text(), "no files"));
+    CHECK_EQ(data_try(&data, path_in(dir, "nowhere"), NULL, 0), -ENOENT);
+    weir_data_options opts;
+    weir_data_options_init(&opts);
+    opts.format = "parkett";
+    CHECK_EQ(weir_data_open(&data, dir, &opts), -EINVAL);
+    CHECK(strstr(weir_error_text(), "parkett"));
+}
+
+static void a_child_is_told(void)
+{
+    weir_data *data = data_at(make_dataset(), OPTIONS, 0);
+    pid_t pid = fork();
+    if (!pid) {
+        weir_data_sample *sample;
+        int code = weir_data_sample_open(&sample, data, 0);
+        weir_data_close(data);
+        _exit(code == -ECHILD ? 0 : 1);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    weir_data_close(data);
+}
+
+/* Stopping keeps what was found: nothing is wrong the next time. */
+static int stop_at_once(void *arg, uint64_t more, uint64_t total)
+{
+    *(uint64_t *)arg += more;
+    return total > 0;
+}
+
+static void whoever_asks_is_stopped(void)
+{
+    const char *dir = make_dataset();
+    uint64_t told = 0;
+    weir_data *data;
+    weir_data_options opts;
+    weir_data_options_init(&opts);
+    opts.options = OPTIONS;
+    opts.cache = tmp_path("cache");
+    opts.progress = stop_at_once;
+    opts.progress_arg = &told;
+    CHECK_EQ(weir_data_open(&data, dir, &opts), -ECANCELED);
+    CHECK(told > 0);
+    opened(dir, 0, true, 3, 13);
+}
+
+/* Without any place for a cache the index is in memory. */
+static void without_a_cache(void)
+{
+    const char *dir = make_dataset();
+    weir_data *data;
+    weir_data_options opts;
+    weir_data_options_init(&opts);
+    opts.options = OPTIONS;
+    unsetenv("WEIR_CACHE");
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", "/proc/nowhere", 1);
+    for (int i = 0; i < 2; i++) {
+        OK(weir_data_open(&data, dir, &opts));
+        CHECK(weir_data_info_get(data)->built && weir_data_count(data) == 13);
+        CHECK(!strncmp(weir_data_info_get(data)->index, "mem:", 4));
+        weir_data_close(data);
+    }
+}
+
+int main(void)
+{
+    RUN(an_index_is_made_once);
+    RUN(what_changed_is_noticed);
+    RUN(another_time_is_another_file);
+    RUN(a_damaged_index_is_made_anew);
+    RUN(beside_the_data_in_a_store);
+    RUN(sealed_shards_are_verified);
+    RUN(a_plain_directory_stays_as_it_is);
+    RUN(a_shard_that_shrinks_under_us);
+    RUN(one_file_is_a_dataset);
+    RUN(nothing_is_no_dataset);
+    RUN(a_child_is_told);
+    RUN(whoever_asks_is_stopped);
+    RUN(without_a_cache);
+    return TEST_RESULT;
+}

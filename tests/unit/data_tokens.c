@@ -1,0 +1,238 @@
+/* Token files of all three layouts: samples overlap by one token, documents are found by the index
+ * of Megatron or by a token, and what is cut off, mixed or too short is refused with a reason.
+ */
+#include "data/format.h"
+#include "datasets.h"
+
+static uint64_t number(const weir_field *field, uint64_t i)
+{
+    unsigned width = (unsigned)atoi(field->dtype + 2);
+    return weir_load_le((const uint8_t *)field->data + i * width, width);
+}
+
+/* Sample n is `count` tokens from `first` on. */
+static void sample_is(weir_data *data, uint64_t n, uint64_t first, uint64_t count,
+                      const char *dtype)
+{
+    weir_data_sample *sample;
+    OK(weir_data_sample_open(&sample, data, n));
+    const weir_field *tokens = field_of(sample, "tokens");
+    CHECK(tokens && tokens->kind == WEIR_FIELD_ARRAY && !strcmp(tokens->dtype, dtype));
+    CHECK(tokens->ndim == 1 && tokens->shape[0] == count);
+    for (uint64_t i = 0; i < count; i++)
+        CHECK_EQ(number(tokens, i), first + i);
+    weir_data_sample_close(sample);
+}
+
+static void starts_are(weir_data *data, uint64_t n, const int *want, uint64_t count)
+{
+    weir_data_sample *sample;
+    OK(weir_data_sample_open(&sample, data, n));
+    const weir_field *starts = field_of(sample, "starts");
+    CHECK(starts && !strcmp(starts->dtype, "<i4"));
+    CHECK_EQ(starts->shape[0], count);
+    for (uint64_t i = 0; i < count; i++)
+        CHECK_EQ(number(starts, i), want[i]);
+    weir_data_sample_close(sample);
+}
+
+static void nanogpt(void)
+{
+    const char *dir = dataset_dir();
+    tokens_bare(path_in(dir, "train.bin"), 100, 1000, 2);
+    tokens_bare(path_in(dir, "val.bin"), 5000, 101, 2);
+    weir_data *data = data_at(dir, "seq_len=100", 0);
+    CHECK_EQ(weir_data_count(data), 9 + 1); /* 999 / 100, and 100 / 100 */
+    sample_is(data, 0, 100, 101, "<u2");
+    sample_is(data, 8, 900, 101, "<u2");
+    sample_is(data, 9, 5000, 101, "<u2");
+    weir_data_sample *sample;
+    OK(weir_data_sample_open(&sample, data, 0));
+    CHECK(!field_of(sample, "starts")); /* nobody knows */
+    weir_data_sample_close(sample);
+    CHECK_EQ(weir_data_sample_open(&sample, data, 10), -EINVAL);
+    weir_data_close(data);
+}
+
+static void another_type(void)
+{
+    const char *dir = dataset_dir();
+    tokens_bare(path_in(dir, "train.bin"), 70000, 100, 4);
+    weir_data *data = data_at(dir, "seq_len=9&dtype=i32", 0);
+    CHECK_EQ(weir_data_count(data), 11);
+    sample_is(data, 10, 70090, 10, "<i4");
+    weir_data_close(data);
+}
+
+static void llmc(void)
+{
+    const char *dir = dataset_dir();
+    tokens_llmc(path_in(dir, "a.bin"), 7, 1025, 2, 1025);
+    tokens_llmc(path_in(dir, "b.bin"), 9, 5000, 2, 2049); /* more than it counts: not tokens */
+    weir_data *data = data_at(dir, NULL, 0);
+    CHECK_EQ(weir_data_count(data), 1 + 2);
+    sample_is(data, 0, 7, 1025, "<u2");
+    sample_is(data, 2, 9 + 1024, 1025, "<u2");
+    weir_data_close(data);
+    const char *wide = dataset_dir();
+    tokens_llmc(path_in(wide, "a.bin"), 70000, 2000, 4, 2000);
+    data = data_at(wide, NULL, 0);
+    sample_is(data, 0, 70000, 1025, "<u4");
+    weir_data_close(data);
+}
+
+static void documents_by_a_token(void)
+{
+    const char *dir = dataset_dir();
+    uint16_t tokens[21] = {1, 2, 0, 3, 0, 0, 4, 5, 6, 7, 0, 8, 0};
+    file_write(path_in(dir, "x.bin"), tokens, sizeof tokens);
+    weir_data *data = data_at(dir, "seq_len=10&eot=0", 0);
+    starts_are(data, 0, (int[]){3, 5, 6}, 3); /* the token behind the last is not in the sample */
+    starts_are(data, 1, (int[]){1, 3, 4, 5, 6, 7, 8, 9, 10}, 9);
+    weir_data_close(data);
+}
+
+static void documents_by_megatron(void)
+{
+    const char *dir = dataset_dir();
+    tokens_megatron(dir, "corpus_text", (uint32_t[]){5, 10, 6, 30}, 4);
+    weir_data *data = data_at(dir, "seq_len=10", 0);
+    CHECK_EQ(weir_data_count(data), 5);
+    sample_is(data, 1, 10, 11, "<u2");
+    starts_are(data, 0, (int[]){0, 5}, 2);
+    starts_are(data, 1, (int[]){5}, 1);
+    starts_are(data, 2, (int[]){1}, 1);
+    starts_are(data, 3, NULL, 0);
+    weir_data_close(data);
+}
+
+/* 0 samples are no dataset; the texts say what to do. */
+static void refused(const char *dir, const char *options, int code, const char *text)
+{
+    weir_data *data;
+    CHECK_EQ(data_try(&data, dir, options, 0), code);
+    if (!strstr(weir_error_text(), text)) {
+        fprintf(stderr, "'%s' is not in: %s\n", text, weir_error_text());
+        exit(1);
+    }
+}
+
+static void what_is_wrong_is_said(void)
+{
+    const char *dir = dataset_dir();
+    tokens_llmc(path_in(dir, "a.bin"), 0, 100, 2, 101);
+    refused(dir, NULL, -EBADMSG, "cut off");
+    tokens_llmc(path_in(dir, "a.bin"), 0, 100, 2, 100);
+    refused(dir, NULL, -EINVAL, "smaller seq_len");
+    refused(dir, "seq_len=0", -EINVAL, "seq_len=0");
+    refused(dir, "seq_len=ten", -EINVAL, "seq_len=ten");
+    refused(dir, "seq_len=10&seqlen=10", -EINVAL, "no option 'seqlen'");
+    refused(dir, "dtype=float", -EINVAL, "dtype=float");
+    tokens_llmc(path_in(dir, "b.bin"), 0, 100, 4, 100);
+    refused(dir, "seq_len=10", -EINVAL, "two datasets");
+}
+
+static void a_bad_idx_is_refused(void)
+{
+    const char *dir = dataset_dir();
+    size_t size;
+    tokens_megatron(dir, "x", (uint32_t[]){50, 50}, 2);
+    const char *path = strdup(path_in(dir, "x.idx"));
+    uint8_t *idx = file_read(path, &size);
+    file_write(path, idx, size - 1);
+    refused(dir, "seq_len=10", -EBADMSG, "cut off");
+    file_write(path, idx, 20);
+    refused(dir, "seq_len=10", -EBADMSG, "x.idx");
+    idx[17] = 7;
+    file_write(path, idx, size);
+    refused(dir, "seq_len=10", -EBADMSG, "no tokens");
+    idx[17] = 8;
+    weir_store_le(idx + 34 + 8 + 8, 1 << 20, 8); /* the second one begins far behind the end */
+    file_write(path, idx, size);
+    refused(dir, "seq_len=10", -EBADMSG, "behind the end");
+    weir_store_le(idx + 34 + 8 + 8, 100, 8);
+    weir_store_le(idx + 34 + 24 + 8, 99, 8); /* a document of no sequence */
+    file_write(path, idx, size);
+    refused(dir, "seq_len=10", -EBADMSG, "no sequence");
+    weir_store_le(idx + 18, UINT64_MAX / 2, 8);
+    file_write(path, idx, size);
+    refused(dir, "seq_len=10", -EBADMSG, "cut off");
+    free(idx);
+    free((char *)path);
+}
+
+/* ---- writing ---- */
+
+static int add(void *writer, const struct weir_format_writer *w, uint64_t n, const char *dtype,
+               const void *data, uint64_t count)
+{
+    unsigned width = (unsigned)atoi(dtype + 2);
+    struct weir_field field = {.name = "tokens",
+                               .name_size = 6,
+                               .kind = WEIR_FIELD_ARRAY,
+                               .ndim = 1,
+                               .shape = {count},
+                               .data = data,
+                               .size = count * width};
+    strcpy(field.dtype, dtype);
+    return w->add(writer, n, NULL, &field, 1);
+}
+
+static void written_is_read(const char *schema, const char *options, const char *dtype)
+{
+    const struct weir_format_writer *w = weir_format_tokens.writer;
+    const char *dir = dataset_dir();
+    struct weir_growing out = {0};
+    char name[64];
+    void *writer;
+    uint64_t tokens[300];
+    for (uint64_t i = 0; i < 300; i++)
+        tokens[i] = 40 + i;
+    OK(w->open(&writer, &(struct weir_writing){.schema = schema}));
+    OK(add(writer, w, 0, "<i8", tokens, 200));
+    OK(add(writer, w, 1, "<i8", tokens + 200, 100));
+    OK(w->finish(writer, &out));
+    w->name(name, 3, "");
+    CHECK(!strcmp(name, "tokens_000003.bin"));
+    file_write(path_in(dir, name), out.data, out.size);
+    weir_growing_free(&out);
+    w->close(writer);
+    weir_data *data = data_at(dir, options, 0);
+    CHECK_EQ(weir_data_count(data), 2);
+    sample_is(data, 1, 140, 101, dtype);
+    weir_data_close(data);
+}
+
+static void what_is_written_is_read(void)
+{
+    written_is_read(NULL, "seq_len=100", "<u4");
+    written_is_read("{\"dtype\":\"u16\"}", "seq_len=100", "<u2");
+    written_is_read("{\"dtype\":\"u16\",\"layout\":\"nanogpt\"}", "seq_len=100", "<u2");
+}
+
+static void what_does_not_fit_is_not_written(void)
+{
+    const struct weir_format_writer *w = weir_format_tokens.writer;
+    void *writer;
+    OK(w->open(&writer, &(struct weir_writing){.schema = "{\"dtype\":\"u16\"}"}));
+    CHECK_EQ(add(writer, w, 0, "<i4", (int32_t[]){1, 65536}, 2), -EINVAL);
+    CHECK_EQ(add(writer, w, 0, "<i4", (int32_t[]){1, -1}, 2), -EINVAL);
+    CHECK_EQ(add(writer, w, 0, "<f4", (float[]){1, 2}, 2), -EINVAL);
+    w->close(writer);
+    CHECK_EQ(w->open(&writer, &(struct weir_writing){.schema = "{\"dtype\":\"i8\"}"}), -EINVAL);
+    CHECK_EQ(w->open(&writer, &(struct weir_writing){.codec = "zstd"}), -EINVAL);
+}
+
+int main(void)
+{
+    RUN(nanogpt);
+    RUN(another_type);
+    RUN(llmc);
+    RUN(documents_by_a_token);
+    RUN(documents_by_megatron);
+    RUN(what_is_wrong_is_said);
+    RUN(a_bad_idx_is_refused);
+    RUN(what_is_written_is_read);
+    RUN(what_does_not_fit_is_not_written);
+    return TEST_RESULT;
+}
