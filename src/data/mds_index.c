@@ -29,6 +29,12 @@ static int next(struct weir_json *json)
     return code == 1 ? 0 : code ? code : weir_fail(EINVAL, "it ends too early");
 }
 
+static int skip(struct weir_json *json)
+{
+    int code = weir_json_skip(json);
+    return code < 0 ? code : 0;
+}
+
 /* The next token, which must be of that kind; `what` names it in the text. */
 static int expect(struct weir_json *json, enum weir_json_token token, const char *what)
 {
@@ -148,7 +154,7 @@ static int read_file(struct weir_json *json, struct weir_arena **arena, struct w
             code = read_uint(json, "bytes", &out->bytes);
             sized = true;
         } else {
-            code = weir_json_skip(json);
+            code = skip(json);
         }
     }
     if (!code && (!out->name || !sized))
@@ -199,7 +205,7 @@ static int read_member(struct weir_json *json, struct weir_arena **arena,
                             &lists->encoding_count);
     if (key_is(json, "column_sizes"))
         return read_sizes(json, lists);
-    return weir_json_skip(json);
+    return skip(json);
 }
 
 /* The object whose brace was read. */
@@ -277,7 +283,7 @@ int weir_mds_index_read(const char *text, size_t size,
             found = true;
             code = read_shards(&json, fn, arg);
         } else {
-            code = weir_json_skip(&json);
+            code = skip(&json);
         }
     }
     if (!code && !found)
