@@ -2,6 +2,7 @@
 NAMES = {
     "weir": "Weir", "weir_first": "Weir, first save", "torch": "torch.save, fsync",
     "safetensors": "safetensors save_file, fsync", "dcp": "DCP save, sync_files",
+    "dcp_threads": "the same, its best threads",
     "fio": "fio, direct, its best",
 }
 LOAD_NAMES = {
@@ -12,7 +13,7 @@ LOAD_NAMES = {
 BLOCKED_NAMES = {
     "weir": "Weir save", "dcp": "DCP async_save", "dcp_kept": "DCP async_save, stager kept",
 }
-SAVE_PEERS = ("torch", "safetensors", "dcp")
+SAVE_PEERS = ("torch", "safetensors", "dcp", "dcp_threads")
 LOAD_PEERS = ("torch", "torch_mmap", "safetensors", "safetensors_open", "dcp")
 # Name of the ratio, what it says, whether it is a least or a most, and the bound.
 TARGETS = [
@@ -59,8 +60,8 @@ def intro(result):
         "take turns in the same directory, another one first in each round, each save in a process "
         "of its own. What was loaded was compared, bit for bit, in the first round. "
         f"torch {v['torch']}, safetensors {v['safetensors']}, Python {v['python']}; DCP is "
-        f"torch.distributed.checkpoint, one process, {result['dcp_threads']} writer threads (the "
-        "best of 1, 2 and 4). fio is the best of a sweep "
+        f"torch.distributed.checkpoint, one process; its best number of writer threads is "
+        f"{result['dcp_threads']}. fio is the best of a sweep "
         f"(write: `{' '.join(result['fio_write_setup'])}`, read: "
         f"`{' '.join(result['fio_read_setup'])}`). Machine: {result['machine']['cores']} cores, "
         f"Linux {result['machine']['kernel']}"

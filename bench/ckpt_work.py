@@ -230,7 +230,7 @@ class Job:
         cap = self.bytes // 4
         contender = self.contender("weir", staging=cap)
         with Watch(memory_bytes("VmRSS")) as watch:
-            contender.save(self.state)
+            contender.begin(self.state).wait()
         contender.close()
         return {"bytes": self.bytes, "tensors": len(ckpt_state.flat(self.state)),
                 "cap_bytes": cap, **watch.result()}
