@@ -629,6 +629,11 @@ typedef struct weir_loader_options {
 WEIR_API void weir_loader_options_init(weir_loader_options *opts);
 /* The dataset must outlive it. -EINVAL says how much memory it needs if the bound is too small. */
 WEIR_API int weir_loader_open(weir_loader **out, weir_data *data, const weir_loader_options *opts);
+/* Several datasets (parts) mixed, so that each gives samples by its weight, relative to their sum;
+ * positions are the mixture's. At most 256. */
+WEIR_API int weir_loader_open_mix(weir_loader **out, weir_data *const *parts,
+                                  const uint64_t *weights, uint32_t count,
+                                  const weir_loader_options *opts);
 /* Its batches may be released later. */
 WEIR_API void weir_loader_close(weir_loader *loader);
 
@@ -666,8 +671,9 @@ typedef struct weir_column {
 typedef struct weir_batch_info {
     uint64_t position;        /* where the global batch begins */
     uint64_t samples;         /* of this rank */
-    const uint64_t *numbers;  /* theirs */
+    const uint64_t *numbers;  /* theirs, in their datasets */
     const uint64_t *epochs;   /* in which each of them was drawn */
+    const uint32_t *parts;    /* of which dataset each of them is; NULL: there is but one */
     const weir_column *columns;
     size_t columns_count;
     void *data;               /* all memory of the batch: every array above is within it */
@@ -683,18 +689,26 @@ typedef struct weir_tally {
     uint8_t digest[16];
 } weir_tally;
 enum { WEIR_TALLIES_MAX = 8 };
-/* Of the last epochs of which this loader delivered something, oldest first: how many. Delivered is
- * what weir_loader_next() returned, not what is ready. */
-WEIR_API size_t weir_loader_tallies(const weir_loader *loader, weir_tally out[WEIR_TALLIES_MAX]);
 
-/* Where it is: what a later loader, of any number of ranks, needs to go on. */
+/* Where it is: with the options, all that a later loader needs to go on, of any number of ranks. */
 typedef struct weir_loader_state {
-    const char *digest; /* of the dataset */
-    uint64_t seed, window, position; /* position: of the next batch */
-    uint32_t lanes, flags;
-    uint64_t samples; /* in an epoch */
+    uint64_t seed, position; /* position: of this worker's next batch */
+    uint32_t flags, parts;
 } weir_loader_state;
 WEIR_API void weir_loader_state_get(const weir_loader *loader, weir_loader_state *out);
+/* The same of one dataset. */
+typedef struct weir_loader_part {
+    const char *digest; /* which data it is */
+    uint64_t samples;   /* in an epoch */
+    uint64_t window, position;
+    uint32_t lanes;
+    /* The last epochs of which this loader delivered something, oldest first. Delivered is what
+     * weir_loader_next() returned, not what is ready. */
+    uint32_t tallies_count;
+    weir_tally tallies[WEIR_TALLIES_MAX];
+} weir_loader_part;
+/* -EINVAL for a part beyond the last. */
+WEIR_API int weir_loader_part_get(const weir_loader *loader, uint32_t part, weir_loader_part *out);
 
 enum {
     WEIR_STALL_READ,   /* bytes were under way */

@@ -32,14 +32,12 @@ struct gathered {
 };
 
 struct row {
-    uint64_t number, epoch;
+    struct weir_drawing which;
     const uint8_t *data;
     size_t size;
 };
 
 struct weir_gather {
-    const struct weir_format *format;
-    const void *schema;
     size_t wanted; /* columns that are there from the beginning; 0: all are taken */
     struct gathered columns[WEIR_COLUMNS_MAX];
     size_t count;
@@ -62,8 +60,7 @@ static int set_name(struct gathered *column, const char *name, size_t size)
     return code ? code : weir_growing_add(&column->name, "", 1);
 }
 
-int weir_gather_open(struct weir_gather **out, const struct weir_format *format, const void *schema,
-                     const char *const *wanted, size_t wanted_count)
+int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count)
 {
     if (wanted_count > WEIR_FIELDS_MAX)
         return weir_fail(EINVAL, "%zu fields are wanted; a sample has at most %d", wanted_count,
@@ -71,8 +68,6 @@ int weir_gather_open(struct weir_gather **out, const struct weir_format *format,
     struct weir_gather *gather = weir_alloc(sizeof *gather);
     if (!gather)
         return weir_fail_memory();
-    gather->format = format;
-    gather->schema = schema;
     gather->wanted = wanted_count;
     int code = 0;
     for (size_t i = 0; i < wanted_count && !code; i++)
@@ -190,13 +185,13 @@ static int fill_cell(struct weir_gather *gather, struct cell *cell, const struct
     return weir_growing_add(&gather->sizes, field->shape, field->ndim * sizeof(uint64_t));
 }
 
-int weir_gather_add(struct weir_gather *gather, uint64_t number, uint64_t epoch,
-                    const struct weir_sample *sample)
+int weir_gather_add(struct weir_gather *gather, const struct weir_index *index,
+                    const struct weir_drawing *which, const struct weir_sample *sample)
 {
     uint32_t count = WEIR_FIELDS_MAX;
     struct gathered *column;
-    int code =
-        gather->format->fields(gather->schema, sample, &gather->scratch, gather->fields, &count);
+    int code = weir_index_format(index)->fields(weir_index_schema(index), sample, &gather->scratch,
+                                                gather->fields, &count);
     if (code)
         return code;
     gather->last_count = count;
@@ -208,7 +203,7 @@ int weir_gather_add(struct weir_gather *gather, uint64_t number, uint64_t epoch,
         if (!column)
             continue;
         struct cell *cell = &column->cells[row];
-        if (cell->data)
+        if (cell->kind != WEIR_FIELD_NONE)
             return weir_fail(EBADMSG, "it has the field '%.*s' twice",
                              (int)gather->fields[i].name_size, gather->fields[i].name);
         code = fill_cell(gather, cell, &gather->fields[i]);
@@ -216,7 +211,7 @@ int weir_gather_add(struct weir_gather *gather, uint64_t number, uint64_t epoch,
             return code;
         column->filled++;
     }
-    gather->rows[gather->rows_count++] = (struct row){number, epoch, sample->data, sample->size};
+    gather->rows[gather->rows_count++] = (struct row){*which, sample->data, sample->size};
     return 0;
 }
 
@@ -338,25 +333,30 @@ static void lay_out_column(const struct weir_gather *gather, const struct gather
 }
 
 /* Everything but the bytes of the samples. */
-static weir_batch *lay_out(const struct weir_gather *gather, struct layout *layout)
+static weir_batch *lay_out(const struct weir_gather *gather, bool has_sources,
+                           struct layout *layout)
 {
     uint64_t rows = gather->rows_count;
     weir_batch *batch = place(layout, sizeof *batch, ALIGN);
     weir_column *columns = place(layout, gather->count * sizeof *columns, ALIGN);
     uint64_t *numbers = place(layout, rows * sizeof *numbers, ALIGN);
     uint64_t *epochs = place(layout, rows * sizeof *epochs, ALIGN);
+    uint32_t *sources = has_sources ? place(layout, rows * sizeof *sources, ALIGN) : NULL;
     struct weir_part *parts = place(layout, gather->parts.size, ALIGN);
     for (size_t i = 0; i < gather->count; i++)
         lay_out_column(gather, &gather->columns[i], layout, columns ? &columns[i] : NULL);
     if (!batch)
         return NULL;
     for (uint64_t i = 0; i < rows; i++) {
-        numbers[i] = gather->rows[i].number;
-        epochs[i] = gather->rows[i].epoch;
+        numbers[i] = gather->rows[i].which.number;
+        epochs[i] = gather->rows[i].which.epoch;
+        if (sources)
+            sources[i] = gather->rows[i].which.source;
     }
     *batch = (weir_batch){.info = {.samples = rows,
                                    .numbers = numbers,
                                    .epochs = epochs,
+                                   .parts = sources,
                                    .columns = columns,
                                    .columns_count = gather->count},
                           .parts = parts,
@@ -366,21 +366,27 @@ static weir_batch *lay_out(const struct weir_gather *gather, struct layout *layo
 
 /* ---- ending ---- */
 
-static int count_part(struct weir_gather *gather, uint64_t epoch, struct weir_part **out)
+static bool is_of(const struct weir_part *part, const struct weir_drawing *which)
 {
-    struct weir_part *parts = (struct weir_part *)gather->parts.data;
-    size_t count = gather->parts.size / sizeof *parts;
-    while (count && parts[count - 1].epoch != epoch)
-        count--;
-    if (!count) {
-        struct weir_part fresh = {.epoch = epoch};
+    return part->epoch == which->epoch && part->source == which->source;
+}
+
+/* The parts of the rows, each once, before it is known where they go. */
+static int find_parts(struct weir_gather *gather)
+{
+    for (uint64_t i = 0; i < gather->rows_count; i++) {
+        const struct weir_drawing *which = &gather->rows[i].which;
+        const struct weir_part *parts = (const struct weir_part *)gather->parts.data;
+        size_t at = gather->parts.size / sizeof *parts;
+        while (at && !is_of(&parts[at - 1], which))
+            at--;
+        if (at)
+            continue;
+        struct weir_part fresh = {.source = which->source, .epoch = which->epoch};
         int code = weir_growing_add(&gather->parts, &fresh, sizeof fresh);
         if (code)
             return code;
-        parts = (struct weir_part *)gather->parts.data;
-        count = gather->parts.size / sizeof *parts;
     }
-    *out = &parts[count - 1];
     return 0;
 }
 
@@ -408,32 +414,23 @@ static int fail_missing(const struct weir_gather *gather, const struct gathered 
                      have[0] ? have : "none");
 }
 
-/* The epochs of the rows, each once, before it is known where they go. */
-static int find_parts(struct weir_gather *gather)
-{
-    struct weir_part *part;
-    int code = 0;
-    for (uint64_t i = 0; i < gather->rows_count && !code; i++)
-        code = count_part(gather, gather->rows[i].epoch, &part);
-    return code;
-}
-
 static void copy_rows(struct weir_gather *gather, weir_batch *batch, struct weir_part *parts)
 {
-    memcpy(parts, gather->parts.data, gather->parts.size);
+    if (gather->parts.size)
+        memcpy(parts, gather->parts.data, gather->parts.size);
     for (uint64_t i = 0; i < gather->rows_count; i++) {
         const struct row *row = &gather->rows[i];
         struct weir_part *part = parts;
-        while (part->epoch != row->epoch)
+        while (!is_of(part, &row->which))
             part++;
         part->samples++;
-        weir_digest_add(&part->digest, weir_digest_of(row->number, row->data, row->size));
+        weir_digest_add(&part->digest, weir_digest_of(row->which.number, row->data, row->size));
         batch->sample_bytes += row->size;
         copy_row(gather, i, batch->info.columns);
     }
 }
 
-int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, uint64_t position,
+int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, bool has_sources,
                     weir_batch **out)
 {
     for (size_t i = 0; i < gather->wanted && gather->rows_count; i++)
@@ -445,14 +442,13 @@ int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, uint64
     for (size_t i = 0; i < gather->count; i++)
         judge_column(gather, &gather->columns[i]);
     struct layout layout = {0};
-    lay_out(gather, &layout);
+    lay_out(gather, has_sources, &layout);
     struct weir_slab *slab = weir_slab_take(slabs, layout.used);
     if (!slab)
         return -ENOMEM;
     layout = (struct layout){slab->data, 0};
-    weir_batch *batch = lay_out(gather, &layout);
+    weir_batch *batch = lay_out(gather, has_sources, &layout);
     batch->slab = slab;
-    batch->info.position = position;
     batch->info.data = slab->data;
     batch->info.size = layout.used;
     copy_rows(gather, batch, (struct weir_part *)batch->parts);

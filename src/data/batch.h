@@ -9,7 +9,7 @@
 #define WEIR_DATA_BATCH_H
 
 #include "data/digest.h"
-#include "data/format.h"
+#include "data/index.h"
 #include "data/slab.h"
 
 enum {
@@ -17,8 +17,9 @@ enum {
                                 are no columns */
 };
 
-/* What of a batch belongs to an epoch. */
+/* What of a batch belongs to an epoch of a dataset. */
 struct weir_part {
+    uint32_t source;
     uint64_t epoch, samples;
     struct weir_digest digest;
 };
@@ -33,17 +34,21 @@ struct weir_batch {
 
 struct weir_gather;
 /* wanted: the names of the only fields there shall be, copied; none: all. */
-int weir_gather_open(struct weir_gather **out, const struct weir_format *format, const void *schema,
-                     const char *const *wanted, size_t wanted_count);
+int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count);
 void weir_gather_close(struct weir_gather *gather);
 
 /* A new batch, of at most `rows` samples. */
 int weir_gather_begin(struct weir_gather *gather, uint64_t rows);
+/* Which sample it is. */
+struct weir_drawing {
+    uint32_t source; /* of several datasets */
+    uint64_t number, epoch;
+};
 /* The next sample, whose bytes stay until the end. -EBADMSG says what is wrong with it. */
-int weir_gather_add(struct weir_gather *gather, uint64_t number, uint64_t epoch,
-                    const struct weir_sample *sample);
+int weir_gather_add(struct weir_gather *gather, const struct weir_index *index,
+                    const struct weir_drawing *which, const struct weir_sample *sample);
 /* -EINVAL names a wanted field that none of the samples has. */
-int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, uint64_t position,
+int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, bool has_sources,
                     weir_batch **out);
 
 #endif

@@ -18,7 +18,7 @@
 #include <pthread.h>
 
 #include "data/batch.h"
-#include "data/order.h"
+#include "data/mix.h"
 #include "data/piece.h"
 
 enum weir_held_state { WEIR_HELD_WANTED, WEIR_HELD_LOADING, WEIR_HELD_LOADED };
@@ -26,9 +26,9 @@ enum weir_held_state { WEIR_HELD_WANTED, WEIR_HELD_LOADING, WEIR_HELD_LOADED };
 /* A piece, and who needs it. Everything but the piece is under the lock. */
 struct weir_held {
     struct weir_piece piece;
+    const struct weir_source *source;
     struct weir_held *next_same;   /* in the table */
     struct weir_held *next_wanted; /* in the queue; or among those that are let go of */
-    uint64_t first;                /* that it is found by, with the shard */
     uint64_t refs;                 /* of slots and lanes */
     enum weir_held_state state;
     bool is_shared; /* it is in the table */
@@ -37,6 +37,7 @@ struct weir_held {
 /* An epoch in use. */
 struct weir_drawn {
     struct weir_drawn *next;
+    const struct weir_source *source;
     struct weir_epoch *epoch;
     uint64_t number, refs; /* of slots, and of the planner */
 };
@@ -47,6 +48,22 @@ struct weir_lane {
     struct weir_held *held;
 };
 
+/* A dataset, one of those that are mixed. */
+struct weir_source {
+    struct weir_supply supply;
+    struct weir_order *order;
+    uint64_t samples; /* of an epoch */
+    uint64_t window;
+    uint32_t lanes; /* as options have them; without shuffling, one is used */
+    uint32_t lanes_count;
+    uint64_t row_bytes;     /* that a sample has on average */
+    bool is_scattered;      /* each slot has a list of its own */
+    struct weir_lane *lane; /* the planner's, as is the epoch drawn from last */
+    struct weir_drawn *drawn;
+    weir_tally tallies[WEIR_TALLIES_MAX];
+    uint32_t tallies_count;
+};
+
 enum weir_slot_state {
     WEIR_SLOT_EMPTY,
     WEIR_SLOT_PLANNING,
@@ -55,17 +72,27 @@ enum weir_slot_state {
     WEIR_SLOT_DONE,
 };
 
+/* A sample of a slot. */
+struct weir_row {
+    uint32_t source;
+    uint64_t position; /* in that source */
+    struct weir_drawn *drawn;
+    struct weir_held *held;
+    uint64_t number; /* of a list; and where in it */
+    uint64_t at;
+};
+
 struct weir_slot {
     enum weir_slot_state state;
-    uint64_t position, rows;     /* of the global batch; of this rank */
-    uint64_t row;                /* planned up to here */
-    uint64_t *positions;         /* room for a rank's share, as for the others */
-    struct weir_held **helds;    /* of each row */
-    uint64_t *numbers;           /* of each row: only in a full shuffle, where the piece has them */
+    uint64_t position;        /* of the global batch */
+    struct weir_row *rows;    /* room for a rank's share, as in the others */
+    uint64_t rows_count, row; /* planned up to here; */
+    uint32_t source;          /* then lists, up to this source's */
+    uint64_t *numbers;        /* of lists, one behind the other */
+    uint64_t numbers_count;
     struct weir_held **uses;     /* the pieces it holds */
     uint64_t uses_count, loaded; /* the first so many are loaded */
-    uint64_t first_epoch;
-    struct weir_drawn **drawn; /* from that one on */
+    struct weir_drawn **drawn;   /* the epochs it holds */
     uint64_t drawn_count, drawn_room;
     uint64_t bytes; /* that are counted for it */
     weir_batch *batch;
@@ -74,14 +101,13 @@ struct weir_slot {
 };
 
 struct weir_loader {
-    struct weir_supply supply;
     weir_loader_options opts; /* with the defaults filled in; fields are copied */
-    struct weir_order *order;
-    uint64_t samples;    /* of an epoch */
+    struct weir_source *sources;
+    uint32_t sources_count;
+    struct weir_mix *mix; /* of several; else NULL */
+    struct weir_slabs *slabs;
     uint64_t batch_size; /* of a global batch */
-    uint64_t stride;     /* from one batch of this worker to its next */
     uint64_t row_bytes;  /* that a sample has on average */
-    bool is_scattered;   /* a full shuffle: each slot has one list of its own */
     unsigned generation;
 
     pthread_mutex_t lock;
@@ -93,9 +119,7 @@ struct weir_loader {
     struct weir_slot *slots; /* batch i is in slot i % slots_count */
     uint64_t slots_count;
     uint64_t delivered, planned; /* batches; planned ones include the one being planned */
-    struct weir_lane *lanes;     /* the planner's */
-    uint32_t lanes_count;
-    uint64_t sweep_at; /* the position at which it looks for lanes left behind */
+    uint64_t sweep_at;           /* the position at which lanes left behind are looked for */
     struct weir_held **table;
     size_t table_count; /* a power of two */
     struct weir_held *wanted, **wanted_tail;
@@ -103,11 +127,13 @@ struct weir_loader {
     struct weir_drawn *drawn;
     uint64_t bytes;   /* counted: of pieces, and of batches not yet delivered */
     uint64_t lacking; /* that planning stopped for: so much more must be free */
-
-    weir_tally tallies[WEIR_TALLIES_MAX];
-    size_t tallies_count;
     weir_loader_stats stats;
 };
+
+/* Where this worker's i-th batch begins. */
+uint64_t weir_loader_position(const struct weir_loader *loader, uint64_t i);
+/* The next position of a source when the loader has come to this one. */
+uint64_t weir_source_position(const struct weir_loader *loader, uint32_t source, uint64_t position);
 
 /* ---- plan.c ---- */
 

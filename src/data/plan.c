@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/deal.h"
 #include "data/loader.h"
 #include "util/sys.h"
 
@@ -13,17 +14,18 @@ enum {
 
 /* ---- pieces ---- */
 
-static struct weir_held **bucket(const struct weir_loader *loader, uint64_t shard, uint64_t first)
+static struct weir_held **bucket(const struct weir_loader *loader, const struct weir_piece *piece)
 {
-    uint64_t hash = (shard * 0x9e3779b97f4a7c15u + first) * 0xd6e8feb86659fd93u;
+    uint64_t hash = (piece->shard * 0x9e3779b97f4a7c15u + piece->first) * 0xd6e8feb86659fd93u;
     return &loader->table[(hash >> 32) & (loader->table_count - 1)];
 }
 
-/* With the lock held. */
-static struct weir_held *find_held(const struct weir_loader *loader, uint64_t shard, uint64_t first)
+/* One like it. With the lock held. */
+static struct weir_held *find_same(const struct weir_loader *loader, const struct weir_held *like)
 {
-    struct weir_held *held = *bucket(loader, shard, first);
-    while (held && (held->piece.shard != shard || held->first != first))
+    struct weir_held *held = *bucket(loader, &like->piece);
+    while (held && (held->piece.shard != like->piece.shard ||
+                    held->piece.first != like->piece.first || held->source != like->source))
         held = held->next_same;
     return held;
 }
@@ -34,7 +36,7 @@ static void unref(struct weir_loader *loader, struct weir_held *held, struct wei
     if (--held->refs)
         return;
     if (held->is_shared) {
-        struct weir_held **at = bucket(loader, held->piece.shard, held->first);
+        struct weir_held **at = bucket(loader, &held->piece);
         while (*at != held)
             at = &(*at)->next_same;
         *at = held->next_same;
@@ -72,7 +74,7 @@ size_t weir_plan_take_wanted(struct weir_loader *loader, struct weir_held **out,
     while (loader->wanted && count < max && count < share && bytes < TAKE_BYTES) {
         struct weir_held *held = loader->wanted;
         bool is_window = held->piece.kind == WEIR_PIECE_WINDOW;
-        if (count && !is_window)
+        if (count && (!is_window || held->source != out[0]->source))
             break;
         loader->wanted = held->next_wanted;
         if (!loader->wanted)
@@ -94,83 +96,6 @@ static void use(struct weir_slot *slot, struct weir_held *held)
     slot->uses[slot->uses_count++] = held;
 }
 
-/* ---- epochs ---- */
-
-static void drop_drawn(struct weir_loader *loader, struct weir_drawn *drawn)
-{
-    struct weir_drawn **at = &loader->drawn;
-    if (--drawn->refs)
-        return;
-    while (*at != drawn)
-        at = &(*at)->next;
-    *at = drawn->next;
-    weir_epoch_close(drawn->epoch);
-    free(drawn);
-}
-
-/* The newest one is at the front, and has the planner's own reference. */
-static int draw(struct weir_loader *loader, uint64_t number, struct weir_drawn **out)
-{
-    pthread_mutex_lock(&loader->lock);
-    struct weir_drawn *drawn = loader->drawn;
-    while (drawn && drawn->number != number)
-        drawn = drawn->next;
-    if (drawn)
-        drawn->refs++;
-    pthread_mutex_unlock(&loader->lock);
-    if (drawn) {
-        *out = drawn;
-        return 0;
-    }
-    drawn = weir_alloc(sizeof *drawn);
-    if (!drawn)
-        return weir_fail_memory();
-    int code = weir_epoch_open(&drawn->epoch, loader->order, number);
-    if (code) {
-        free(drawn);
-        return code;
-    }
-    drawn->number = number;
-    drawn->refs = 2;
-    pthread_mutex_lock(&loader->lock);
-    struct weir_drawn *old = loader->drawn;
-    drawn->next = old;
-    loader->drawn = drawn;
-    if (old)
-        drop_drawn(loader, old);
-    pthread_mutex_unlock(&loader->lock);
-    *out = drawn;
-    return 0;
-}
-
-static int draw_all(struct weir_loader *loader, struct weir_slot *slot)
-{
-    uint64_t first = slot->positions[0], last = first;
-    for (uint64_t i = 1; i < slot->rows; i++) {
-        first = slot->positions[i] < first ? slot->positions[i] : first;
-        last = slot->positions[i] > last ? slot->positions[i] : last;
-    }
-    slot->first_epoch = first / loader->samples;
-    uint64_t count = last / loader->samples - slot->first_epoch + 1;
-    if (count > slot->drawn_room) {
-        struct weir_drawn **more = weir_realloc(slot->drawn, count * sizeof *more);
-        if (!more)
-            return weir_fail_memory();
-        slot->drawn = more;
-        slot->drawn_room = count;
-    }
-    while (slot->drawn_count < count) {
-        int code =
-            draw(loader, slot->first_epoch + slot->drawn_count, &slot->drawn[slot->drawn_count]);
-        if (code)
-            return code;
-        slot->drawn_count++;
-    }
-    return 0;
-}
-
-/* ---- rows ---- */
-
 /* More than the bound, and the caller does not wait for this slot. With the lock held. */
 static bool is_full(struct weir_loader *loader, uint64_t more)
 {
@@ -180,28 +105,109 @@ static bool is_full(struct weir_loader *loader, uint64_t more)
     return full;
 }
 
-/* A new piece, unless there is no room: then -EAGAIN. */
-static int new_held(struct weir_loader *loader, struct weir_slot *slot, const struct weir_window *w,
-                    struct weir_held **out)
+/* ---- epochs ---- */
+
+/* With the lock held. */
+static void drop_drawn(struct weir_loader *loader, struct weir_drawn *drawn)
+{
+    struct weir_drawn **at = &loader->drawn;
+    if (!drawn || --drawn->refs)
+        return;
+    while (*at != drawn)
+        at = &(*at)->next;
+    *at = drawn->next;
+    weir_epoch_close(drawn->epoch);
+    free(drawn);
+}
+
+static int open_drawn(struct weir_drawn **out, const struct weir_source *source, uint64_t number)
+{
+    struct weir_drawn *drawn = weir_alloc(sizeof *drawn);
+    if (!drawn)
+        return weir_fail_memory();
+    int code = weir_epoch_open(&drawn->epoch, source->order, number);
+    if (code) {
+        free(drawn);
+        return code;
+    }
+    drawn->source = source;
+    drawn->number = number;
+    *out = drawn;
+    return 0;
+}
+
+/* The source goes on to an epoch, which the planner holds until the next. */
+static int draw(struct weir_loader *loader, struct weir_source *source, uint64_t number)
+{
+    pthread_mutex_lock(&loader->lock);
+    struct weir_drawn *drawn = loader->drawn;
+    while (drawn && (drawn->number != number || drawn->source != source))
+        drawn = drawn->next;
+    bool is_new = !drawn;
+    if (drawn)
+        drawn->refs++; /* now: meanwhile it could go */
+    pthread_mutex_unlock(&loader->lock);
+    int code = drawn ? 0 : open_drawn(&drawn, source, number);
+    if (code)
+        return code;
+    pthread_mutex_lock(&loader->lock);
+    if (is_new) {
+        drawn->refs = 1;
+        drawn->next = loader->drawn;
+        loader->drawn = drawn;
+    }
+    drop_drawn(loader, source->drawn);
+    pthread_mutex_unlock(&loader->lock);
+    source->drawn = drawn;
+    return 0;
+}
+
+/* The slot holds the epoch that its source is at. */
+static int hold_drawn(struct weir_loader *loader, struct weir_slot *slot, struct weir_drawn *drawn)
+{
+    for (uint64_t i = slot->drawn_count; i > 0; i--)
+        if (slot->drawn[i - 1] == drawn)
+            return 0;
+    if (slot->drawn_count == slot->drawn_room) {
+        uint64_t room = 2 * slot->drawn_room + 4;
+        struct weir_drawn **more = weir_realloc(slot->drawn, room * sizeof *more);
+        if (!more)
+            return weir_fail_memory();
+        slot->drawn = more;
+        slot->drawn_room = room;
+    }
+    pthread_mutex_lock(&loader->lock);
+    drawn->refs++;
+    pthread_mutex_unlock(&loader->lock);
+    slot->drawn[slot->drawn_count++] = drawn;
+    return 0;
+}
+
+/* ---- rows ---- */
+
+/* A window's piece, new or one there is, for a lane and the slot; -EAGAIN if there is no room. */
+static int find_window(struct weir_loader *loader, struct weir_slot *slot,
+                       const struct weir_source *source, const struct weir_window *w,
+                       struct weir_held **out)
 {
     struct weir_held *held = weir_alloc(sizeof *held);
     if (!held)
         return weir_fail_memory();
-    int code = weir_piece_plan(&held->piece, &loader->supply, w->shard, w->first, w->count);
+    held->source = source;
+    int code = weir_piece_plan(&held->piece, &source->supply, w->shard, w->first, w->count);
     if (code) {
         free(held);
         return code;
     }
-    held->first = held->piece.first;
     pthread_mutex_lock(&loader->lock);
-    struct weir_held *same = find_held(loader, held->piece.shard, held->first);
+    struct weir_held *same = find_same(loader, held);
     if (!same && is_full(loader, held->piece.bytes)) {
         pthread_mutex_unlock(&loader->lock);
         free(held);
         return -EAGAIN;
     }
     if (!same) {
-        struct weir_held **at = bucket(loader, held->piece.shard, held->first);
+        struct weir_held **at = bucket(loader, &held->piece);
         held->next_same = *at;
         held->is_shared = true;
         *at = held;
@@ -216,16 +222,15 @@ static int new_held(struct weir_loader *loader, struct weir_slot *slot, const st
     return 0;
 }
 
-/* The lane goes on to the window in which item `item` is. */
-static int move_lane(struct weir_loader *loader, struct weir_slot *slot, struct weir_lane *lane,
-                     uint64_t position)
+/* The lane goes on to the window in which the row's position is. */
+static int move_lane(struct weir_loader *loader, struct weir_slot *slot, const struct weir_row *row,
+                     struct weir_lane *lane)
 {
+    const struct weir_source *source = &loader->sources[row->source];
     struct weir_held *held = NULL, *gone = NULL;
     struct weir_window w;
-    uint64_t number = position / loader->samples;
-    weir_epoch_window(slot->drawn[number - slot->first_epoch]->epoch, position % loader->samples,
-                      &w);
-    int code = new_held(loader, slot, &w, &held);
+    weir_epoch_window(row->drawn->epoch, row->position % source->samples, &w);
+    int code = find_window(loader, slot, source, &w, &held);
     if (code)
         return code;
     pthread_mutex_lock(&loader->lock);
@@ -233,71 +238,111 @@ static int move_lane(struct weir_loader *loader, struct weir_slot *slot, struct 
         unref(loader, lane->held, &gone);
     pthread_mutex_unlock(&loader->lock);
     free_list(gone);
-    *lane = (struct weir_lane){number, w.item, w.item + w.count, held};
+    *lane = (struct weir_lane){row->drawn->number, w.item, w.item + w.count, held};
+    return 0;
+}
+
+static int plan_row(struct weir_loader *loader, struct weir_slot *slot, struct weir_row *row)
+{
+    const struct weir_source *source = &loader->sources[row->source];
+    uint64_t k = row->position % source->samples, item = k / source->lanes_count;
+    struct weir_lane *lane = &source->lane[k % source->lanes_count];
+    bool stays =
+        lane->held && lane->epoch == row->drawn->number && item >= lane->item && item < lane->end;
+    if (!stays) {
+        int code = move_lane(loader, slot, row, lane);
+        if (code)
+            return code;
+    } else if (row == slot->rows || row[-1].held != lane->held) {
+        pthread_mutex_lock(&loader->lock);
+        use(slot, lane->held);
+        pthread_mutex_unlock(&loader->lock);
+    }
+    row->held = lane->held;
     return 0;
 }
 
 static int plan_rows(struct weir_loader *loader, struct weir_slot *slot)
 {
-    for (; slot->row < slot->rows; slot->row++) {
-        uint64_t position = slot->positions[slot->row], k = position % loader->samples;
-        uint64_t epoch = position / loader->samples, item = k / loader->lanes_count;
-        struct weir_lane *lane = &loader->lanes[k % loader->lanes_count];
-        bool stays = lane->held && lane->epoch == epoch && item >= lane->item && item < lane->end;
-        if (!stays) {
-            int code = move_lane(loader, slot, lane, position);
-            if (code)
-                return code;
-        } else if (!slot->row || slot->helds[slot->row - 1] != lane->held) {
-            pthread_mutex_lock(&loader->lock);
-            use(slot, lane->held);
-            pthread_mutex_unlock(&loader->lock);
-        }
-        slot->helds[slot->row] = lane->held;
+    for (; slot->row < slot->rows_count; slot->row++) {
+        struct weir_row *row = &slot->rows[slot->row];
+        struct weir_source *source = &loader->sources[row->source];
+        uint64_t epoch = row->position / source->samples;
+        int code = 0;
+        if (!source->drawn || source->drawn->number != epoch)
+            code = draw(loader, source, epoch);
+        if (!code)
+            code = hold_drawn(loader, slot, source->drawn);
+        row->drawn = source->drawn;
+        if (!code && !source->is_scattered)
+            code = plan_row(loader, slot, row);
+        if (code)
+            return code;
     }
     return 0;
 }
 
-/* A full shuffle: a list of this slot's own. */
+/* ---- lists ---- */
+
+/* Numbers the rows that are of a source, behind those of the sources before it. */
+static uint64_t number_rows(const struct weir_loader *loader, struct weir_slot *slot,
+                            uint64_t first)
+{
+    const struct weir_source *source = &loader->sources[slot->source];
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < slot->rows_count; i++) {
+        struct weir_row *row = &slot->rows[i];
+        if (row->source != slot->source)
+            continue;
+        row->at = count++;
+        row->number = weir_epoch_sample(row->drawn->epoch, row->position % source->samples);
+        slot->numbers[first + row->at] = row->number;
+    }
+    return count;
+}
+
 static int plan_list(struct weir_loader *loader, struct weir_slot *slot)
 {
-    for (uint64_t i = 0; i < slot->rows; i++) {
-        uint64_t position = slot->positions[i], epoch = position / loader->samples;
-        slot->numbers[i] = weir_epoch_sample(slot->drawn[epoch - slot->first_epoch]->epoch,
-                                             position % loader->samples);
-    }
+    const struct weir_source *source = &loader->sources[slot->source];
+    uint64_t first = slot->numbers_count, count = number_rows(loader, slot, first);
+    if (!count)
+        return 0;
     struct weir_held *held = weir_alloc(sizeof *held);
     if (!held)
         return weir_fail_memory();
-    int code = weir_piece_plan_list(&held->piece, &loader->supply, slot->numbers, slot->rows);
+    held->source = source;
+    int code = weir_piece_plan_list(&held->piece, &source->supply, slot->numbers + first, count);
+    if (!code) {
+        pthread_mutex_lock(&loader->lock);
+        code = is_full(loader, held->piece.bytes) ? -EAGAIN : 0;
+        if (!code) {
+            want(loader, held);
+            use(slot, held);
+        }
+        pthread_mutex_unlock(&loader->lock);
+    }
     if (code) {
         free(held);
         return code;
     }
-    pthread_mutex_lock(&loader->lock);
-    if (is_full(loader, held->piece.bytes)) {
-        pthread_mutex_unlock(&loader->lock);
-        free(held);
-        return -EAGAIN;
+    for (uint64_t i = 0; i < slot->rows_count; i++)
+        if (slot->rows[i].source == slot->source)
+            slot->rows[i].held = held;
+    slot->numbers_count += count;
+    return 0;
+}
+
+static int plan_lists(struct weir_loader *loader, struct weir_slot *slot)
+{
+    for (; slot->source < loader->sources_count; slot->source++) {
+        int code = loader->sources[slot->source].is_scattered ? plan_list(loader, slot) : 0;
+        if (code)
+            return code;
     }
-    want(loader, held);
-    use(slot, held);
-    pthread_mutex_unlock(&loader->lock);
-    for (uint64_t i = 0; i < slot->rows; i++)
-        slot->helds[i] = held;
-    slot->row = slot->rows;
     return 0;
 }
 
 /* ---- slots ---- */
-
-/* Where batch i of this worker begins. */
-static uint64_t position_of(const struct weir_loader *loader, uint64_t i)
-{
-    const weir_loader_options *opts = &loader->opts;
-    uint64_t batch = i * opts->workers + opts->worker;
-    return opts->position + batch * loader->batch_size;
-}
 
 /* The last slot is planned in part. With the lock held. */
 static bool is_halfway(const struct weir_loader *loader)
@@ -311,7 +356,7 @@ bool weir_plan_can(const struct weir_loader *loader)
 {
     uint64_t next = is_halfway(loader) ? loader->planned - 1 : loader->planned;
     if (loader->planning || next - loader->delivered >= loader->slots_count ||
-        position_of(loader, next) >= loader->opts.end)
+        weir_loader_position(loader, next) >= loader->opts.end)
         return false;
     if (next == loader->delivered)
         return true;
@@ -319,17 +364,26 @@ bool weir_plan_can(const struct weir_loader *loader)
            loader->bytes + loader->lacking < loader->opts.memory_bytes_max;
 }
 
-static void deal_slot(struct weir_loader *loader, struct weir_slot *slot)
+/* The slot's positions, in every source. */
+static void deal_slot(const struct weir_loader *loader, struct weir_slot *slot)
 {
     const weir_loader_options *opts = &loader->opts;
     uint64_t left = opts->end - slot->position;
-    uint64_t count = left < loader->batch_size ? left : loader->batch_size;
-    slot->rows = weir_deal_count(count, opts->rank, opts->ranks);
-    slot->row = slot->uses_count = slot->loaded = slot->drawn_count = 0;
+    uint64_t end = slot->position + (left < loader->batch_size ? left : loader->batch_size);
+    struct weir_deal_part parts[WEIR_MIX_PARTS_MAX];
+    struct weir_dealing dealing;
+    for (uint32_t i = 0; i < loader->sources_count; i++)
+        parts[i] = (struct weir_deal_part){loader->sources[i].order,
+                                           weir_source_position(loader, i, slot->position),
+                                           weir_source_position(loader, i, end)};
+    slot->row = slot->uses_count = slot->loaded = slot->drawn_count = slot->numbers_count = 0;
+    slot->source = 0;
+    slot->rows_count = 0;
     slot->code = 0;
-    slot->batch = NULL;
-    if (slot->rows)
-        weir_deal(loader->order, slot->position, count, opts->rank, opts->ranks, slot->positions);
+    weir_deal_begin(&dealing, parts, loader->sources_count, opts->rank, opts->ranks);
+    struct weir_row row = {0};
+    while (weir_deal_next(&dealing, &row.source, &row.position))
+        slot->rows[slot->rows_count++] = row;
 }
 
 /* Begins the next slot, or goes on with the last. With the lock held. */
@@ -338,27 +392,27 @@ static struct weir_slot *next_slot(struct weir_loader *loader)
     if (is_halfway(loader))
         return &loader->slots[(loader->planned - 1) % loader->slots_count];
     struct weir_slot *slot = &loader->slots[loader->planned % loader->slots_count];
-    slot->position = position_of(loader, loader->planned);
+    slot->position = weir_loader_position(loader, loader->planned);
     slot->state = WEIR_SLOT_PLANNING;
-    slot->rows = UINT64_MAX; /* not dealt yet */
-    slot->bytes = loader->batch_size / loader->opts.ranks * loader->row_bytes;
+    slot->rows_count = UINT64_MAX; /* not dealt yet */
+    slot->bytes = loader->opts.batch_size * loader->row_bytes;
+    slot->batch = NULL;
     loader->bytes += slot->bytes;
     loader->planned++;
     return slot;
 }
 
 /* Lanes that this rank left, because others have them now, keep no piece that is behind us. */
-static void sweep_lanes(struct weir_loader *loader, uint64_t position)
+static void sweep_source(struct weir_loader *loader, struct weir_source *source, uint64_t position)
 {
     struct weir_held *gone = NULL;
-    if (position < loader->sweep_at)
-        return;
-    loader->sweep_at = position + loader->lanes_count;
     pthread_mutex_lock(&loader->lock);
-    for (uint32_t i = 0; i < loader->lanes_count; i++) {
-        struct weir_lane *lane = &loader->lanes[i];
-        uint64_t end = lane->epoch * loader->samples + (lane->end - 1) * loader->lanes_count + i;
-        if (!lane->held || end >= position)
+    for (uint32_t i = 0; i < source->lanes_count; i++) {
+        struct weir_lane *lane = &source->lane[i];
+        if (!lane->held)
+            continue;
+        uint64_t end = lane->epoch * source->samples + (lane->end - 1) * source->lanes_count + i;
+        if (end >= position)
             continue;
         unref(loader, lane->held, &gone);
         lane->held = NULL;
@@ -367,17 +421,26 @@ static void sweep_lanes(struct weir_loader *loader, uint64_t position)
     free_list(gone);
 }
 
+static void sweep(struct weir_loader *loader, uint64_t position)
+{
+    uint64_t lanes = 0;
+    if (position < loader->sweep_at)
+        return;
+    for (uint32_t i = 0; i < loader->sources_count; i++) {
+        sweep_source(loader, &loader->sources[i], weir_source_position(loader, i, position));
+        lanes += loader->sources[i].lanes_count;
+    }
+    loader->sweep_at = position + lanes;
+}
+
 static int plan_slot(struct weir_loader *loader, struct weir_slot *slot)
 {
-    int code = 0;
-    if (slot->rows == UINT64_MAX) {
+    if (slot->rows_count == UINT64_MAX) {
         deal_slot(loader, slot);
-        sweep_lanes(loader, slot->position);
-        code = slot->rows ? draw_all(loader, slot) : 0;
+        sweep(loader, slot->position);
     }
-    if (code || !slot->rows)
-        return code;
-    return loader->is_scattered ? plan_list(loader, slot) : plan_rows(loader, slot);
+    int code = plan_rows(loader, slot);
+    return code ? code : plan_lists(loader, slot);
 }
 
 void weir_plan_more(struct weir_loader *loader)
@@ -385,6 +448,7 @@ void weir_plan_more(struct weir_loader *loader)
     struct weir_slot *slot = next_slot(loader);
     uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     loader->planning = true;
+    loader->lacking = 0;
     pthread_mutex_unlock(&loader->lock);
     int code = plan_slot(loader, slot);
     if (code && code != -EAGAIN) {
@@ -414,16 +478,18 @@ void weir_plan_let_go(struct weir_loader *loader, struct weir_slot *slot)
 
 void weir_plan_close(struct weir_loader *loader)
 {
+    struct weir_held *gone = NULL;
     pthread_mutex_lock(&loader->lock);
     loader->wanted = NULL;
     for (uint64_t i = 0; i < loader->slots_count; i++)
         weir_plan_let_go(loader, &loader->slots[i]);
-    struct weir_held *gone = NULL;
-    for (uint32_t i = 0; i < loader->lanes_count; i++)
-        if (loader->lanes[i].held)
-            unref(loader, loader->lanes[i].held, &gone);
-    if (loader->drawn)
-        drop_drawn(loader, loader->drawn);
+    for (uint32_t s = 0; s < loader->sources_count; s++) {
+        struct weir_source *source = &loader->sources[s];
+        for (uint32_t i = 0; source->lane && i < source->lanes_count; i++)
+            if (source->lane[i].held)
+                unref(loader, source->lane[i].held, &gone);
+        drop_drawn(loader, source->drawn);
+    }
     pthread_mutex_unlock(&loader->lock);
     free_list(gone);
 }

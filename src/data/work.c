@@ -48,7 +48,7 @@ static void load(struct weir_loader *loader)
     for (size_t i = 0; i < count; i++)
         pieces[i] = &helds[i]->piece;
     pthread_mutex_unlock(&loader->lock);
-    int code = weir_pieces_load(pieces, count, &loader->supply, &cost);
+    int code = weir_pieces_load(pieces, count, &helds[0]->source->supply, &cost);
     for (size_t i = 0; i < count && code; i++)
         weir_piece_lost(pieces[i], code);
     pthread_mutex_lock(&loader->lock);
@@ -79,33 +79,30 @@ static struct weir_slot *find_loaded(struct weir_loader *loader)
     return NULL;
 }
 
-static int add_row(struct worker *worker, const struct weir_slot *slot, uint64_t row,
-                   struct weir_arena **scratch)
+static int add_row(struct worker *worker, const struct weir_row *row, struct weir_arena **scratch)
 {
-    const struct weir_loader *loader = worker->loader;
-    uint64_t position = slot->positions[row], epoch = position / loader->samples;
-    const struct weir_piece *piece = &slot->helds[row]->piece;
-    uint64_t number = piece->numbers
-                          ? piece->numbers[row]
-                          : weir_epoch_sample(slot->drawn[epoch - slot->first_epoch]->epoch,
-                                              position % loader->samples);
+    const struct weir_source *source = &worker->loader->sources[row->source];
+    const struct weir_piece *piece = &row->held->piece;
+    struct weir_drawing which = {row->source, row->number, row->drawn->number};
     struct weir_sample sample;
-    int code = weir_piece_sample(piece, &loader->supply, number, row, scratch, &sample);
+    if (!piece->numbers)
+        which.number = weir_epoch_sample(row->drawn->epoch, row->position % source->samples);
+    int code = weir_piece_sample(piece, &source->supply, which.number, row->at, scratch, &sample);
     if (code)
         return code;
-    code = weir_gather_add(worker->gather, number, epoch, &sample);
-    return code ? weir_sample_fail(&loader->supply, number, code) : 0;
+    code = weir_gather_add(worker->gather, source->supply.index, &which, &sample);
+    return code ? weir_sample_fail(&source->supply, which.number, code) : 0;
 }
 
 static int gather_rows(struct worker *worker, struct weir_slot *slot)
 {
+    struct weir_loader *loader = worker->loader;
     struct weir_arena *scratch = NULL; /* what was read alone, until it is copied */
-    int code = weir_gather_begin(worker->gather, slot->rows);
-    for (uint64_t i = 0; i < slot->rows && !code; i++)
-        code = add_row(worker, slot, i, &scratch);
+    int code = weir_gather_begin(worker->gather, slot->rows_count);
+    for (uint64_t i = 0; i < slot->rows_count && !code; i++)
+        code = add_row(worker, &slot->rows[i], &scratch);
     if (!code)
-        code = weir_gather_end(worker->gather, worker->loader->supply.slabs, slot->position,
-                               &slot->batch);
+        code = weir_gather_end(worker->gather, loader->slabs, loader->mix != NULL, &slot->batch);
     weir_arena_free(scratch);
     return code;
 }
@@ -126,6 +123,7 @@ static void gather(struct worker *worker, struct weir_slot *slot)
     pthread_mutex_lock(&loader->lock);
     loader->stats.decode_ns += took_ns;
     if (slot->batch) {
+        slot->batch->info.position = slot->position;
         loader->bytes += slot->batch->slab->room - slot->bytes;
         slot->bytes = slot->batch->slab->room;
     }
@@ -172,13 +170,11 @@ static void *work(void *arg)
 static int start_one(struct weir_loader *loader, pthread_t *out)
 {
     const weir_loader_options *opts = &loader->opts;
-    const struct weir_index *index = loader->supply.index;
     struct worker *worker = weir_alloc(sizeof *worker);
     if (!worker)
         return weir_fail_memory();
     worker->loader = loader;
-    int code = weir_gather_open(&worker->gather, weir_index_format(index), weir_index_schema(index),
-                                opts->fields, opts->fields_count);
+    int code = weir_gather_open(&worker->gather, opts->fields, opts->fields_count);
     if (!code)
         code = weir_thread_start(out, "weir-data", work, worker);
     if (code) {
