@@ -18,7 +18,7 @@ enum { LANES_MAX = 65536 };
 #define SPREAD 0x9e3779b97f4a7c15u
 
 /* What a key is for. */
-enum purpose { FOR_SHARDS, FOR_WINDOWS, FOR_SAMPLES, FOR_PHASES, FOR_EVERYTHING };
+enum purpose { FOR_SHARDS, FOR_WINDOWS, FOR_SAMPLES, FOR_PHASES, FOR_ROTATION, FOR_EVERYTHING };
 
 struct weir_order {
     struct weir_order_options opts;
@@ -221,6 +221,30 @@ struct slot {
     uint64_t data;         /* within the part: as they lie in the shard */
 };
 
+/* A number below n, from 64 bits of chance. */
+static uint64_t scaled(uint64_t chance, uint64_t n)
+{
+    return (uint64_t)((unsigned __int128)chance * n >> 64);
+}
+
+/* Windows were laid out as if the part were a ring: it begins `turned` behind the layout's
+ * beginning. The window that is then in two pieces is two windows, in either order. */
+static struct slot rotate(struct slot slot, uint64_t size, uint64_t at, uint64_t chance)
+{
+    uint64_t turned = scaled(chance, size), behind = slot.data + slot.count - turned;
+    if (turned <= slot.data || turned >= slot.data + slot.count) {
+        slot.data = (slot.data + size - turned) % size;
+        return slot;
+    }
+    struct slot last = {slot.first, slot.count - behind, size - (slot.count - behind)};
+    struct slot first = {slot.first, behind, 0};
+    if (chance & 1)
+        first.first += last.count;
+    else
+        last.first += first.count;
+    return at >= first.first && at < first.first + first.count ? first : last;
+}
+
 static uint64_t window_slots(uint64_t size, uint64_t head, uint64_t window)
 {
     return 1 + (size - head + window - 1) / window;
@@ -228,7 +252,8 @@ static uint64_t window_slots(uint64_t size, uint64_t head, uint64_t window)
 
 /* Turn s is `head` long if it is the first, what is left if it is the last, else a window. As
  * windows have other turns than they lie in the shard, short ones lie anywhere: what lies before
- * one is whole windows, less what the short ones before it lack. */
+ * one is whole windows, less what the short ones before it lack. Were the layout not rotated, a
+ * shard's first and last samples would be in short windows too often. */
 static struct slot slot_of(const struct weir_epoch *epoch, const struct part *part)
 {
     const struct weir_order_options *opts = &epoch->order->opts;
@@ -240,7 +265,7 @@ static struct slot slot_of(const struct weir_epoch *epoch, const struct part *pa
         return (struct slot){first, smaller(window, size - first), first};
     }
     uint64_t spread = epoch->keys[FOR_PHASES] + part->lane * SPREAD;
-    uint64_t phase = (uint64_t)((unsigned __int128)spread * window >> 64);
+    uint64_t phase = scaled(spread, window);
     uint64_t head = (phase + window - (part->first - part->lane_first) % window) % window;
     head = head ? head : window;
     uint64_t slots = window_slots(size, head, window),
@@ -256,7 +281,7 @@ static struct slot slot_of(const struct weir_epoch *epoch, const struct part *pa
         slot.data -= window - head;
     if (weir_perm_at(&perm, slots - 1) < lies)
         slot.data -= window - tail;
-    return slot;
+    return rotate(slot, size, at, weir_perm_key(epoch->keys[FOR_ROTATION], part->first));
 }
 
 /* The sample that lies at the part's beginning. */

@@ -9,10 +9,11 @@
  *
  * A part that is not longer than a window is one window. In a longer one, windows end where the
  * lane's item has a certain remainder modulo the window, its phase, and where the part ends: the
- * first and the last window of a part may be shorter. Phases are spread evenly over any lanes in a
- * row, so that a node needs its next windows one by one, not all at the same step. (Ends of parts
- * are not staggered: with shards of one size of which a whole number makes a lane, all lanes go to
- * their next shard together.)
+ * first and the last window of a part may be shorter, and one may be cut in two, since windows
+ * are laid out from any sample of the part on, over its end, to make all samples alike. Phases
+ * are spread evenly over any lanes in a row, so that a node needs its next windows one by one,
+ * not all at the same step. (Ends of parts are not staggered: with shards of one size of which a
+ * whole number makes a lane, all lanes go to their next shard together.)
  *
  * A global batch is `count` positions in a row; sorted by lane, it is cut into equal pieces for the
  * ranks. Positions go on over the end of an epoch: position p is position p mod N of epoch p div N.
