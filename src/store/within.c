@@ -85,7 +85,9 @@ static int find_path(struct weir_within *out, const char *path, const char *quer
     char whole[PATH_MAX];
     struct weir_sys_stat st;
     if (!realpath(path, whole))
-        return weir_fail(errno, "there is nothing at '%s': %s", path, weir_errno_text(errno));
+        return errno == ENOENT
+                   ? weir_fail(ENOENT, "there is nothing at '%s'", path)
+                   : weir_fail(errno, "cannot look at '%s': %s", path, weir_errno_text(errno));
     int code = weir_sys->stat(AT_FDCWD, whole, &st);
     if (code)
         return weir_fail(-code, "cannot look at '%s': %s", path, weir_errno_text(code));
