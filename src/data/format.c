@@ -6,11 +6,14 @@
 
 #include "util/err.h"
 
-/* What looks like two of them is the first. */
+/* What looks like two of them is the first; everything looks like plain files. */
 static const struct weir_format *const formats[] = {
     &weir_format_mds,
     &weir_format_wds,
     &weir_format_tokens,
+    &weir_format_tfrecord,
+    &weir_format_jsonl,
+    &weir_format_files,
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 

@@ -15,6 +15,7 @@
 #include "data/shards.h"
 #include "data/tar.h"
 #include "data/wds_name.h"
+#include "data/wds_write.h"
 #include "util/err.h"
 
 static bool is_tar(const char *name, size_t size)
@@ -179,48 +180,26 @@ static int lower_suffix(const struct weir_wds_name *name, struct weir_arena **sc
     return 0;
 }
 
-enum decoder { DECODE_NOT, DECODE_TEXT, DECODE_NUMBER, DECODE_JSON, DECODE_NPY };
-
-static enum decoder decoder_of(const char *suffix, size_t size)
-{
-    static const struct {
-        const char *name;
-        enum decoder decoder;
-    } known[] = {
-        {"txt", DECODE_TEXT},   {"text", DECODE_TEXT},   {"transcript", DECODE_TEXT},
-        {"cls", DECODE_NUMBER}, {"cls2", DECODE_NUMBER}, {"index", DECODE_NUMBER},
-        {"inx", DECODE_NUMBER}, {"id", DECODE_NUMBER},   {"json", DECODE_JSON},
-        {"jsn", DECODE_JSON},   {"npy", DECODE_NPY},
-    };
-    const char *dot = memrchr(suffix, '.', size);
-    const char *last = dot ? dot + 1 : suffix;
-    size -= (size_t)(last - suffix);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (size == strlen(known[i].name) && !memcmp(last, known[i].name, size))
-            return known[i].decoder;
-    return DECODE_NOT;
-}
-
 static int set_field(struct weir_field *field, const char *suffix, size_t suffix_size,
                      const uint8_t *data, size_t size, struct weir_arena **scratch)
 {
     int64_t number;
     weir_field_set(field, suffix, suffix_size, WEIR_FIELD_BYTES, data, size);
-    switch (decoder_of(suffix, suffix_size)) {
-    case DECODE_TEXT:
+    switch (weir_wds_content_of(suffix, suffix_size)) {
+    case WEIR_WDS_TEXT:
         weir_field_set_text(field, suffix, suffix_size, data, size);
         break;
-    case DECODE_JSON:
+    case WEIR_WDS_JSON:
         weir_field_set_json(field, suffix, suffix_size, data, size);
         break;
-    case DECODE_NPY:
+    case WEIR_WDS_NPY:
         (void)weir_npy_parse(field, data, size);
         break;
-    case DECODE_NUMBER:
+    case WEIR_WDS_NUMBER:
         if (weir_text_i64((const char *)data, size, &number))
             return weir_field_put_i64(field, suffix, suffix_size, number, scratch);
         break;
-    case DECODE_NOT:
+    case WEIR_WDS_BYTES:
         break;
     }
     return 0;
@@ -326,4 +305,5 @@ const struct weir_format weir_format_wds = {
     .scan = scan,
     .fields = fields,
     .key = key,
+    .writer = &weir_wds_writer,
 };

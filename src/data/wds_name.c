@@ -40,3 +40,23 @@ bool weir_wds_split(struct weir_wds_name *out, const char *name, size_t size)
     out->suffix_size = size - out->key_size - 1;
     return true;
 }
+
+enum weir_wds_content weir_wds_content_of(const char *suffix, size_t size)
+{
+    static const struct {
+        const char *name;
+        enum weir_wds_content content;
+    } known[] = {
+        {"txt", WEIR_WDS_TEXT},   {"text", WEIR_WDS_TEXT},   {"transcript", WEIR_WDS_TEXT},
+        {"cls", WEIR_WDS_NUMBER}, {"cls2", WEIR_WDS_NUMBER}, {"index", WEIR_WDS_NUMBER},
+        {"inx", WEIR_WDS_NUMBER}, {"id", WEIR_WDS_NUMBER},   {"json", WEIR_WDS_JSON},
+        {"jsn", WEIR_WDS_JSON},   {"npy", WEIR_WDS_NPY},
+    };
+    const char *dot = memrchr(suffix, '.', size);
+    const char *last = dot ? dot + 1 : suffix;
+    size -= (size_t)(last - suffix);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (size == strlen(known[i].name) && !memcmp(last, known[i].name, size))
+            return known[i].content;
+    return WEIR_WDS_BYTES;
+}

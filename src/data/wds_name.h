@@ -12,6 +12,17 @@ struct weir_wds_name {
     size_t suffix_size;
 };
 
+/* What a member's content is taken for, by the last part of its suffix. */
+enum weir_wds_content {
+    WEIR_WDS_BYTES,
+    WEIR_WDS_TEXT,
+    WEIR_WDS_NUMBER,
+    WEIR_WDS_JSON,
+    WEIR_WDS_NPY,
+};
+/* The suffix is in lower case. */
+enum weir_wds_content weir_wds_content_of(const char *suffix, size_t size);
+
 /* False for a member that belongs to no sample: without a suffix, or like "__x__". */
 bool weir_wds_split(struct weir_wds_name *out, const char *name, size_t size);
 

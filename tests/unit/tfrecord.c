@@ -3,9 +3,9 @@
  */
 #include <errno.h>
 
-#include "data/field.h"
 #include "data/protobuf.h"
 #include "data/tfrecord.h"
+#include "made.h"
 #include "samples.h"
 
 static const struct weir_format *tfrecord = &weir_format_tfrecord;
@@ -172,27 +172,6 @@ static void too_many_fields(void)
 
 /* ---- writing ---- */
 
-static struct weir_field array(const char *name, const char *dtype, const void *data, uint32_t ndim,
-                               uint64_t first, uint64_t second)
-{
-    struct weir_field field = {.name = name,
-                               .name_size = strlen(name),
-                               .kind = WEIR_FIELD_ARRAY,
-                               .ndim = ndim,
-                               .shape = {first, second},
-                               .data = data};
-    strcpy(field.dtype, dtype);
-    field.size = weir_field_count(&field) * weir_dtype_bytes(dtype);
-    return field;
-}
-
-static struct weir_field bytes(const char *name, const char *text)
-{
-    struct weir_field field = {0};
-    weir_field_set(&field, name, strlen(name), WEIR_FIELD_BYTES, text, strlen(text));
-    return field;
-}
-
 static void written_and_read_again(void)
 {
     void *writer;
@@ -203,31 +182,31 @@ static void written_and_read_again(void)
     uint16_t halves[] = {0x3c00, 0xc000}; /* 1, -2 */
     float floats[] = {0.5f, 1.5f, 2.5f, 3.5f};
     struct weir_field fields[] = {
-        bytes("z", "last"),
-        bytes("b/0", "x"),
-        bytes("b/1", "y"),
-        array("small", "|i1", small, 1, 2, 0),
-        array("half", "<f2", halves, 1, 2, 0),
-        array("m", "<f4", floats, 2, 2, 2),
-        array("none", "<f4", NULL, 1, 0, 0),
-        {.name = "null", .name_size = 4, .kind = WEIR_FIELD_NONE},
+        made_bytes("z", "last"),
+        made_bytes("b/0", "x"),
+        made_bytes("b/1", "y"),
+        made_array("small", "|i1", small, 1, 2, 0),
+        made_array("half", "<f2", halves, 1, 2, 0),
+        made_array("m", "<f4", floats, 2, 2, 2),
+        made_array("none", "<f4", NULL, 1, 0, 0),
+        made_none("null"),
     };
     tfrecord->writer->name(name, 7, "zstd:3");
     CHECK(!strcmp(name, "shard-000007.tfrecord.zstd"));
     OK(tfrecord->writer->open(&writer, &how));
     OK(tfrecord->writer->add(writer, 0, NULL, fields, 8));
-    struct weir_field raw = bytes("data", "hello");
+    struct weir_field raw = made_bytes("data", "hello");
     OK(tfrecord->writer->add(writer, 1, NULL, &raw, 1));
 
     double wide = 0.1;
     uint64_t large = UINT64_MAX;
-    struct weir_field wrong[] = {array("w", "<f8", &wide, 0, 0, 0),
-                                 array("w", "<u8", &large, 0, 0, 0)};
+    struct weir_field wrong[] = {made_array("w", "<f8", &wide, 0, 0, 0),
+                                 made_array("w", "<u8", &large, 0, 0, 0)};
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(tfrecord->writer->add(writer, 2, NULL, &wrong[i], 1), -EINVAL);
         CHECK(strstr(weir_fail_last(), "'w'"));
     }
-    wrong[0] = bytes("b", "x"), wrong[1] = bytes("b", "y");
+    wrong[0] = made_bytes("b", "x"), wrong[1] = made_bytes("b", "y");
     CHECK_EQ(tfrecord->writer->add(writer, 2, NULL, wrong, 2), -EINVAL);
     OK(tfrecord->writer->add(writer, 2, NULL, NULL, 0));
     OK(tfrecord->writer->finish(writer, &out));

@@ -1,0 +1,12 @@
+/* jsonl.h - what reading and writing of JSON lines share. */
+#ifndef WEIR_DATA_JSONL_H
+#define WEIR_DATA_JSONL_H
+
+#include "data/format.h"
+
+/* A line beyond this is no sample: somebody's file without newlines. */
+#define WEIR_JSONL_LINE_MAX ((uint64_t)64 << 20)
+
+extern const struct weir_format_writer weir_jsonl_writer;
+
+#endif
