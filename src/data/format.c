@@ -9,6 +9,7 @@
 /* What looks like two of them is the first; everything looks like plain files. */
 static const struct weir_format *const formats[] = {
     &weir_format_mds,
+    &weir_format_litdata,
     &weir_format_wds,
     &weir_format_tokens,
     &weir_format_tfrecord,

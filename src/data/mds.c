@@ -12,6 +12,7 @@
 #include "data/mds_columns.h"
 #include "data/mds_index.h"
 #include "data/mds_value.h"
+#include "data/offsets.h"
 #include "data/survey.h"
 #include "util/bytes.h"
 #include "util/err.h"
@@ -119,64 +120,11 @@ static int survey(struct weir_survey *survey)
 
 /* ---- scanning ---- */
 
-struct scan {
-    struct weir_flow *flow;
-    const struct weir_shard_plan *shard;
-    weir_sample_fn fn;
-    void *arg;
-    uint32_t samples;
-    uint64_t first; /* where they begin, and the header ends */
-};
-
-static int bad_offset(const struct scan *s, uint64_t i, uint64_t off)
-{
-    return weir_fail(EBADMSG,
-                     "'%s': offset %" PRIu64 " of %" PRIu32 " is %" PRIu64
-                     ", which cannot be: the header is damaged",
-                     s->shard->key, i, s->samples, off);
-}
-
-/* The n + 1 offsets: each sample lies behind the one before, the last one ends with the shard. */
-static int scan_offsets(struct scan *s)
-{
-    uint64_t last = 0, header = 4 * ((uint64_t)s->samples + 2);
-    for (uint64_t i = 0; i <= s->samples;) {
-        const uint8_t *data;
-        size_t size;
-        int code = weir_flow_peek(s->flow, 4, &data, &size);
-        if (code)
-            return code;
-        uint64_t count = size / 4;
-        count = count < s->samples + 1 - i ? count : s->samples + 1 - i;
-        if (!count)
-            return weir_fail(EBADMSG, "'%s' ends within its header", s->shard->key);
-        for (uint64_t j = 0; j < count; j++) {
-            uint64_t off = weir_load_le(data + 4 * j, 4);
-            if (off < last || off < header || off > s->shard->raw_bytes)
-                return bad_offset(s, i + j, off);
-            if (i + j && (code = s->fn(s->arg, last, off - last)))
-                return code;
-            if (!(i + j))
-                s->first = off;
-            last = off;
-        }
-        code = weir_flow_skip(s->flow, 4 * count);
-        if (code)
-            return code;
-        i += count;
-    }
-    return last == s->shard->raw_bytes
-               ? 0
-               : weir_fail(EBADMSG,
-                           "'%s': its samples end at byte %" PRIu64 " of %" PRIu64
-                           ": it is cut off, or belongs to another index.json",
-                           s->shard->key, last, s->shard->raw_bytes);
-}
-
 /* The columns that stand in the header are those of index.json. */
-static int check_config(const struct scan *s, const struct weir_mds_columns *columns)
+static int check_config(struct weir_flow *flow, const struct weir_shard_plan *shard, uint64_t end,
+                        const struct weir_mds_columns *columns)
 {
-    uint64_t bytes = s->first - weir_flow_at(s->flow);
+    uint64_t bytes = end - weir_flow_at(flow);
     struct weir_arena *arena = NULL;
     struct weir_mds_shard own;
     const uint8_t *text;
@@ -185,18 +133,17 @@ static int check_config(const struct scan *s, const struct weir_mds_columns *col
         return 0;
     if (bytes > CONFIG_BYTES_MAX)
         return weir_fail(EBADMSG, "'%s': its header has %" PRIu64 " bytes; the limit is %d",
-                         s->shard->key, bytes, CONFIG_BYTES_MAX);
-    int code = weir_flow_peek(s->flow, (size_t)bytes, &text, &size);
+                         shard->key, bytes, CONFIG_BYTES_MAX);
+    int code = weir_flow_peek(flow, (size_t)bytes, &text, &size);
     if (code)
         return code;
     if (size < bytes)
-        return weir_fail(EBADMSG, "'%s' ends within its header", s->shard->key);
+        return weir_fail(EBADMSG, "'%s' ends within its header", shard->key);
     code = weir_mds_header_read(&own, &arena, (const char *)text, (size_t)bytes);
     if (code)
-        code =
-            weir_fail(EBADMSG, "'%s': its header is damaged: %s", s->shard->key, weir_fail_last());
+        code = weir_fail(EBADMSG, "'%s': its header is damaged: %s", shard->key, weir_fail_last());
     else if (!weir_mds_columns_same(&own.columns, columns))
-        code = weir_fail(EBADMSG, "'%s' has other columns than index.json says", s->shard->key);
+        code = weir_fail(EBADMSG, "'%s' has other columns than index.json says", shard->key);
     weir_arena_free(arena);
     return code;
 }
@@ -204,17 +151,16 @@ static int check_config(const struct scan *s, const struct weir_mds_columns *col
 static int scan(struct weir_flow *flow, const struct weir_shard_plan *shard, const void *schema,
                 weir_sample_fn fn, void *arg)
 {
-    struct scan s = {.flow = flow, .shard = shard, .fn = fn, .arg = arg};
-    uint8_t head[4];
-    int code = weir_flow_read(flow, head, sizeof head);
+    struct weir_offsets offsets;
+    int code = weir_offsets_scan(&offsets, flow, shard, fn, arg);
     if (code)
         return code;
-    s.samples = (uint32_t)weir_load_le(head, 4);
-    if (s.samples != shard->samples)
-        return weir_fail(EBADMSG, "'%s' has %" PRIu32 " samples, where index.json says %" PRIu64,
-                         shard->key, s.samples, shard->samples);
-    code = scan_offsets(&s);
-    return code ? code : check_config(&s, weir_mds_schema_of(schema, shard->key));
+    if (offsets.last != shard->raw_bytes)
+        return weir_fail(EBADMSG,
+                         "'%s': its samples end at byte %" PRIu64 " of %" PRIu64
+                         ": it is cut off, or belongs to another index.json",
+                         shard->key, offsets.last, shard->raw_bytes);
+    return check_config(flow, shard, offsets.first, weir_mds_schema_of(schema, shard->key));
 }
 
 /* ---- samples ---- */

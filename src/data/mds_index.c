@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "data/json_read.h"
 #include "util/err.h"
 
 enum { VERSION = 2 };
@@ -17,65 +18,6 @@ struct lists {
     uint32_t name_count, encoding_count, size_count;
 };
 
-static bool key_is(const struct weir_json *json, const char *key)
-{
-    return json->token == WEIR_JSON_KEY && json->size == strlen(key) &&
-           !memcmp(json->text, key, json->size);
-}
-
-static int next(struct weir_json *json)
-{
-    int code = weir_json_next(json);
-    return code == 1 ? 0 : code ? code : weir_fail(EINVAL, "it ends too early");
-}
-
-static int skip(struct weir_json *json)
-{
-    int code = weir_json_skip(json);
-    return code < 0 ? code : 0;
-}
-
-/* The next token, which must be of that kind; `what` names it in the text. */
-static int expect(struct weir_json *json, enum weir_json_token token, const char *what)
-{
-    int code = next(json);
-    if (code)
-        return code;
-    return json->token == token ? 0 : weir_fail(EINVAL, "%s is not what it should be", what);
-}
-
-static int read_text(struct weir_json *json, struct weir_arena **arena, const char **out,
-                     size_t *size)
-{
-    char *text = weir_arena_take(arena, json->size + 1);
-    if (!text)
-        return weir_fail_memory();
-    *size = weir_json_text(json, text);
-    *out = text;
-    return 0;
-}
-
-static int read_uint(struct weir_json *json, const char *what, uint64_t *out)
-{
-    int code = expect(json, WEIR_JSON_NUMBER, what);
-    if (code)
-        return code;
-    return weir_json_uint(json, out) ? 0 : weir_fail(EINVAL, "%s is no such number", what);
-}
-
-/* A string, or null, which leaves it as it is. */
-static int read_string(struct weir_json *json, struct weir_arena **arena, const char *what,
-                       const char **out)
-{
-    size_t size;
-    int code = next(json);
-    if (code || json->token == WEIR_JSON_NULL)
-        return code;
-    if (json->token != WEIR_JSON_STRING)
-        return weir_fail(EINVAL, "%s is not a string", what);
-    return read_text(json, arena, out, &size);
-}
-
 /* ---- columns ---- */
 
 /* ["a", "b"]; sizes may be NULL. */
@@ -83,13 +25,13 @@ static int read_strings(struct weir_json *json, struct weir_arena **arena, const
                         const char **list, size_t *sizes, uint32_t *count)
 {
     size_t size;
-    int code = expect(json, WEIR_JSON_ARRAY, what);
+    int code = weir_json_want(json, WEIR_JSON_ARRAY, what);
     *count = 0;
-    while (!code && !(code = next(json)) && json->token != WEIR_JSON_END) {
+    while (!code && !(code = weir_json_more(json)) && json->token != WEIR_JSON_END) {
         if (json->token != WEIR_JSON_STRING || *count == WEIR_FIELDS_MAX)
             return weir_fail(EINVAL, "%s is not a list of at most %d strings", what,
                              WEIR_FIELDS_MAX);
-        code = read_text(json, arena, &list[*count], sizes ? &sizes[*count] : &size);
+        code = weir_json_take(json, arena, &list[*count], sizes ? &sizes[*count] : &size);
         ++*count;
     }
     return code;
@@ -97,9 +39,9 @@ static int read_strings(struct weir_json *json, struct weir_arena **arena, const
 
 static int read_sizes(struct weir_json *json, struct lists *lists)
 {
-    int code = expect(json, WEIR_JSON_ARRAY, "column_sizes");
+    int code = weir_json_want(json, WEIR_JSON_ARRAY, "column_sizes");
     lists->size_count = 0;
-    while (!code && !(code = next(json)) && json->token != WEIR_JSON_END) {
+    while (!code && !(code = weir_json_more(json)) && json->token != WEIR_JSON_END) {
         uint64_t size = 0;
         if (lists->size_count == WEIR_FIELDS_MAX ||
             (json->token != WEIR_JSON_NULL &&
@@ -142,19 +84,19 @@ static int make_columns(struct weir_mds_columns *out, struct weir_arena **arena,
 static int read_file(struct weir_json *json, struct weir_arena **arena, struct weir_mds_file *out)
 {
     bool sized = false;
-    int code = next(json);
+    int code = weir_json_more(json);
     if (code || json->token == WEIR_JSON_NULL)
         return code;
     if (json->token != WEIR_JSON_OBJECT)
         return weir_fail(EINVAL, "raw_data or zip_data is no object");
-    while (!code && !(code = next(json)) && json->token == WEIR_JSON_KEY) {
-        if (key_is(json, "basename")) {
-            code = read_string(json, arena, "basename", &out->name);
-        } else if (key_is(json, "bytes")) {
-            code = read_uint(json, "bytes", &out->bytes);
+    while (!code && !(code = weir_json_more(json)) && json->token == WEIR_JSON_KEY) {
+        if (weir_json_is(json, "basename")) {
+            code = weir_json_want_text(json, arena, "basename", &out->name);
+        } else if (weir_json_is(json, "bytes")) {
+            code = weir_json_want_uint(json, "bytes", &out->bytes);
             sized = true;
         } else {
-            code = skip(json);
+            code = weir_json_over(json);
         }
     }
     if (!code && (!out->name || !sized))
@@ -166,7 +108,7 @@ static int read_file(struct weir_json *json, struct weir_arena **arena, struct w
 static int check_version(struct weir_json *json)
 {
     uint64_t version;
-    int code = read_uint(json, "version", &version);
+    int code = weir_json_want_uint(json, "version", &version);
     if (!code && version != VERSION)
         return weir_fail(ENOTSUP, "it is of version %" PRIu64 "; Weir knows version %d", version,
                          VERSION);
@@ -176,7 +118,7 @@ static int check_version(struct weir_json *json)
 static int check_format(struct weir_json *json, struct weir_arena **arena)
 {
     const char *format = "null";
-    int code = read_string(json, arena, "format", &format);
+    int code = weir_json_want_text(json, arena, "format", &format);
     if (!code && strcmp(format, "mds") != 0)
         return weir_fail(ENOTSUP, "its format is '%.40s', not mds", format);
     return code;
@@ -185,27 +127,27 @@ static int check_format(struct weir_json *json, struct weir_arena **arena)
 static int read_member(struct weir_json *json, struct weir_arena **arena,
                        struct weir_mds_shard *out, struct lists *lists)
 {
-    if (key_is(json, "version"))
+    if (weir_json_is(json, "version"))
         return check_version(json);
-    if (key_is(json, "format"))
+    if (weir_json_is(json, "format"))
         return check_format(json, arena);
-    if (key_is(json, "compression"))
-        return read_string(json, arena, "compression", &out->compression);
-    if (key_is(json, "samples"))
-        return read_uint(json, "samples", &out->samples);
-    if (key_is(json, "raw_data"))
+    if (weir_json_is(json, "compression"))
+        return weir_json_want_text(json, arena, "compression", &out->compression);
+    if (weir_json_is(json, "samples"))
+        return weir_json_want_uint(json, "samples", &out->samples);
+    if (weir_json_is(json, "raw_data"))
         return read_file(json, arena, &out->raw);
-    if (key_is(json, "zip_data"))
+    if (weir_json_is(json, "zip_data"))
         return read_file(json, arena, &out->zip);
-    if (key_is(json, "column_names"))
+    if (weir_json_is(json, "column_names"))
         return read_strings(json, arena, "column_names", lists->names, lists->name_sizes,
                             &lists->name_count);
-    if (key_is(json, "column_encodings"))
+    if (weir_json_is(json, "column_encodings"))
         return read_strings(json, arena, "column_encodings", lists->encodings, NULL,
                             &lists->encoding_count);
-    if (key_is(json, "column_sizes"))
+    if (weir_json_is(json, "column_sizes"))
         return read_sizes(json, lists);
-    return skip(json);
+    return weir_json_over(json);
 }
 
 /* The object whose brace was read. */
@@ -216,7 +158,7 @@ static int read_shard(struct weir_json *json, struct weir_arena **arena, struct 
         return weir_fail_memory();
     int code = 0;
     *out = (struct weir_mds_shard){.compression = "", .samples = UINT64_MAX};
-    while (!code && !(code = next(json)) && json->token == WEIR_JSON_KEY)
+    while (!code && !(code = weir_json_more(json)) && json->token == WEIR_JSON_KEY)
         code = read_member(json, arena, out, lists);
     return code ? code : make_columns(&out->columns, arena, lists);
 }
@@ -226,7 +168,7 @@ int weir_mds_header_read(struct weir_mds_shard *out, struct weir_arena **arena, 
 {
     struct weir_json json;
     weir_json_begin(&json, text, size);
-    int code = expect(&json, WEIR_JSON_OBJECT, "the header");
+    int code = weir_json_want(&json, WEIR_JSON_OBJECT, "the header");
     return code ? code : read_shard(&json, arena, out);
 }
 
@@ -249,8 +191,8 @@ static int read_shards(struct weir_json *json,
                        int (*fn)(void *arg, const struct weir_mds_shard *shard), void *arg)
 {
     uint64_t number = 0;
-    int code = expect(json, WEIR_JSON_ARRAY, "shards");
-    while (!code && !(code = next(json)) && json->token != WEIR_JSON_END) {
+    int code = weir_json_want(json, WEIR_JSON_ARRAY, "shards");
+    while (!code && !(code = weir_json_more(json)) && json->token != WEIR_JSON_END) {
         struct weir_arena *arena = NULL;
         struct weir_mds_shard shard;
         if (json->token != WEIR_JSON_OBJECT)
@@ -275,15 +217,15 @@ int weir_mds_index_read(const char *text, size_t size,
     struct weir_json json;
     bool found = false;
     weir_json_begin(&json, text, size);
-    int code = expect(&json, WEIR_JSON_OBJECT, "the whole");
-    while (!code && !(code = next(&json)) && json.token == WEIR_JSON_KEY) {
-        if (key_is(&json, "version")) {
+    int code = weir_json_want(&json, WEIR_JSON_OBJECT, "the whole");
+    while (!code && !(code = weir_json_more(&json)) && json.token == WEIR_JSON_KEY) {
+        if (weir_json_is(&json, "version")) {
             code = check_version(&json);
-        } else if (key_is(&json, "shards") && !found) {
+        } else if (weir_json_is(&json, "shards") && !found) {
             found = true;
             code = read_shards(&json, fn, arg);
         } else {
-            code = skip(&json);
+            code = weir_json_over(&json);
         }
     }
     if (!code && !found)
