@@ -111,31 +111,6 @@ static int full_key(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_supply *
     return size <= WEIR_KEY_BYTES_MAX ? 0 : weir_fail(ENAMETOOLONG, "'%s' is too long", key);
 }
 
-/* Opens the file of a sample, which must be what was indexed. */
-static int open_file(weir_object **out, const struct weir_supply *supply,
-                     const struct weir_place *place)
-{
-    char key[WEIR_KEY_BYTES_MAX + 1];
-    struct weir_index_shard shard;
-    weir_object *obj;
-    int code = full_key(key, supply, place->key);
-    if (!code)
-        code = weir_object_open(&obj, supply->store, key);
-    if (code)
-        return code;
-    weir_index_shard(supply->index, place->shard, &shard);
-    const weir_info *info = weir_object_info(obj);
-    bool same = shard.is_files ? info->size_bytes == place->size
-                               : info->size_bytes == shard.file_bytes &&
-                                     (int64_t)info->time_ns == shard.time_ns;
-    if (same) {
-        *out = obj;
-        return 0;
-    }
-    weir_object_close(obj);
-    return weir_fail(ESTALE, "'%s' has changed since it was indexed: open the dataset again", key);
-}
-
 /* Objects of one read, opened as it gets there. */
 struct opening {
     const struct weir_supply *supply;
@@ -152,7 +127,7 @@ static int next_object(void *arg, struct weir_reading *out)
     size_t i = opening->next;
     if (i == opening->count)
         return 0;
-    int code = open_file(&opening->objects[i], opening->supply, &opening->places[i]);
+    int code = weir_data_object(opening->supply->data, &opening->places[i], &opening->objects[i]);
     if (code)
         return code;
     opening->next++;
@@ -442,7 +417,7 @@ static int read_alone(const struct weir_supply *supply, const struct weir_place 
     uint8_t *data = weir_arena_take(scratch, place->size + 1);
     if (!data)
         return weir_fail_memory();
-    int code = open_file(&obj, supply, place);
+    int code = weir_data_object(supply->data, place, &obj);
     if (code)
         return code;
     code = weir_object_read(obj, data, place->size, place->off, &got);
