@@ -62,23 +62,26 @@ static int run(struct cli *cli)
         .progress = proof_progress,
         .arg = &totals,
     };
+    struct proof_place place;
     struct weir_proof proof;
     if (opts.block_bytes & (opts.block_bytes - 1))
         return cli_usage(cli, "--block: %llu is not a power of two",
                          (unsigned long long)opts.block_bytes);
-    int code = proof_dataset_open(cli, &how.prefix);
+    int code = proof_place_open(&place, cli, opts.output);
     if (code)
         return code;
     stop_politely();
+    how.prefix = place.within.prefix;
     code = weir_proof_make(&proof, cli->store, (uint32_t)opts.block_bytes, &how);
     progress_end();
-    if (code)
-        return code == -ECANCELED ? stop_fail() : code;
-    code = proof_write(cli, &proof, opts.output);
-    if (!code)
-        report(cli, &totals, &proof);
-    weir_proof_free(&proof);
-    return code;
+    if (!code) {
+        code = proof_write(&proof, &place);
+        if (!code)
+            report(cli, &totals, &proof);
+        weir_proof_free(&proof);
+    }
+    proof_place_close(&place);
+    return code == -ECANCELED ? stop_fail() : code;
 }
 
 const struct command cmd_data_manifest = {

@@ -19,25 +19,26 @@ static const struct weir_opt options[] = {
     {0},
 };
 
-static int sign(struct cli *cli, struct weir_proof *proof, const char *pem, size_t pem_size)
+static int sign(struct proof_place *place, struct weir_proof *proof, const char *pem,
+                size_t pem_size)
 {
     char id[WEIR_KEY_ID_BYTES];
     int code = weir_sign(proof->signature, id, pem, pem_size, proof->sums, proof->sums_size);
     if (code)
         return weir_fail_in(code, "'%s'", opts.key);
     proof->is_signed = true;
-    code = proof_write(cli, proof, opts.manifest);
+    code = proof_write(proof, place);
     if (code)
         return code;
-    cli_say(cli, "signed with key %s", id);
-    if (cli->json)
-        cli->doc = json_pack("{s:s}", "key", id);
+    cli_say(place->cli, "signed with key %s", id);
+    if (place->cli->json)
+        place->cli->doc = json_pack("{s:s}", "key", id);
     return 0;
 }
 
 static int run(struct cli *cli)
 {
-    const char *prefix;
+    struct proof_place place = {0};
     struct weir_proof proof = {0};
     char *pem = NULL;
     size_t pem_size;
@@ -45,11 +46,12 @@ static int run(struct cli *cli)
         return cli_usage(cli, "--key is missing: the private key");
     int code = proof_key_read(&pem, &pem_size, opts.key);
     if (!code)
-        code = proof_dataset_open(cli, &prefix);
+        code = proof_place_open(&place, cli, opts.manifest);
     if (!code)
-        code = proof_read(cli, &proof, opts.manifest, NULL);
+        code = proof_read(&proof, &place, NULL);
     if (!code)
-        code = sign(cli, &proof, pem, pem_size);
+        code = sign(&place, &proof, pem, pem_size);
+    proof_place_close(&place);
     weir_proof_free(&proof);
     if (pem)
         explicit_bzero(pem, pem_size);

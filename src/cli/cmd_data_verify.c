@@ -138,16 +138,20 @@ static int run(struct cli *cli)
         .progress = proof_progress,
         .arg = &v.bar,
     };
+    struct proof_place place;
     struct weir_proof proof;
-    int code = proof_dataset_open(cli, &how.prefix);
-    if (!code)
-        code = proof_read(cli, &proof, opts.manifest, opts.key);
+    int code = proof_place_open(&place, cli, opts.manifest);
     if (code)
         return code;
-    v.flaws = cli->json ? json_array() : NULL;
-    code = verify(&v, &proof, &how);
-    json_decref(v.flaws);
-    weir_proof_free(&proof);
+    how.prefix = place.within.prefix;
+    code = proof_read(&proof, &place, opts.key);
+    if (!code) {
+        v.flaws = cli->json ? json_array() : NULL;
+        code = verify(&v, &proof, &how);
+        json_decref(v.flaws);
+        weir_proof_free(&proof);
+    }
+    proof_place_close(&place);
     return code;
 }
 

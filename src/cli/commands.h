@@ -13,6 +13,7 @@ extern const struct command cmd_data_cat;
 extern const struct command cmd_data_index;
 extern const struct command cmd_data_ls;
 extern const struct command cmd_data_manifest;
+extern const struct command cmd_data_pack;
 extern const struct command cmd_data_sign;
 extern const struct command cmd_data_stats;
 extern const struct command cmd_data_verify;

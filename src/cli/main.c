@@ -66,6 +66,7 @@ const struct command *const cli_commands[] = {
     &cmd_gc,
     &cmd_version,
     &cmd_help,
+    &cmd_data_pack,
     NULL,
 };
 

@@ -12,13 +12,30 @@
 #include "cli/stop.h"
 #include "cli/target.h"
 #include "util/err.h"
-#include "util/url.h"
 
-int proof_dataset_open(struct cli *cli, const char **prefix)
+int proof_place_open(struct proof_place *out, struct cli *cli, const char *where)
 {
-    cli->store_url = cli->operands[0];
-    *prefix = "";
-    return cli_store_open(cli, CLI_READ, 0, NULL);
+    struct proof_place place = {.cli = cli, .where = where};
+    const char *url = cli->operands[0];
+    int code = weir_within_find(&place.within, url);
+    if (code)
+        return code;
+    if (place.within.only)
+        code = weir_fail(ENOTDIR, "'%s' is a file: a manifest is that of a directory", url);
+    cli->store_url = place.within.store_url;
+    if (!code)
+        code = cli_store_open(cli, CLI_READ, 0, NULL);
+    cli->store_url = url; /* the other one ends with the place */
+    if (code)
+        proof_place_close(&place);
+    else
+        *out = place;
+    return code;
+}
+
+void proof_place_close(struct proof_place *place)
+{
+    weir_within_free(&place->within);
 }
 
 void proof_total(void *arg, uint64_t files, uint64_t bytes)
@@ -64,16 +81,17 @@ int proof_key_read(char **pem, size_t *size, const char *path)
     return 0;
 }
 
-int proof_read(struct cli *cli, struct weir_proof *out, const char *where, const char *key)
+int proof_read(struct weir_proof *out, const struct proof_place *place, const char *key)
 {
     weir_store *other = NULL;
     char *pem = NULL;
     size_t pem_size = 0;
     int code = key ? proof_key_read(&pem, &pem_size, key) : 0;
-    if (!code && where)
-        code = weir_store_open(&other, where, NULL);
+    if (!code && place->where)
+        code = weir_store_open(&other, place->where, NULL);
     if (!code)
-        code = weir_proof_load(out, where ? other : cli->store, "", pem, pem_size);
+        code = weir_proof_load(out, other ? other : place->cli->store,
+                               other ? "" : place->within.prefix, pem, pem_size);
     weir_store_close(other);
     free(pem);
     return code == -EINVAL && key ? weir_fail_in(code, "'%s'", key) : code;
@@ -111,12 +129,12 @@ static int remove_signature(const char *dir)
     return code;
 }
 
-static int write_plain(struct cli *cli, const struct weir_proof *proof, const char *dir,
-                       const char *where)
+static int write_plain(const struct weir_proof *proof, const struct proof_place *place,
+                       const char *dir)
 {
     struct weir_proof old;
     bool same = false;
-    if (!proof_read(cli, &old, where, NULL)) {
+    if (!proof_read(&old, place, NULL)) {
         same = old.sums_size == proof->sums_size && !memcmp(old.sums, proof->sums, old.sums_size);
         weir_proof_free(&old);
     }
@@ -130,24 +148,16 @@ static int write_plain(struct cli *cli, const struct weir_proof *proof, const ch
     return code;
 }
 
-int proof_write(struct cli *cli, const struct weir_proof *proof, const char *where)
+int proof_write(const struct weir_proof *proof, const struct proof_place *place)
 {
     weir_store_info info;
-    struct weir_url url;
-    if (where)
-        return write_plain(cli, proof, where, where);
-    int code = weir_store_info_get(cli->store, &info);
+    if (place->where)
+        return write_plain(proof, place, place->where);
+    int code = weir_store_info_get(place->cli->store, &info);
     if (!code && info.uuid[0])
-        return weir_proof_keep(proof, cli->store, "");
-    if (!code)
-        code = weir_url_parse(&url, cli->operands[0]);
-    if (code)
-        return code;
-    if (strcmp(url.scheme, "file"))
+        return weir_proof_keep(proof, place->cli->store, place->within.prefix);
+    if (!code && strcmp(info.tier, "file"))
         code = weir_fail(EROFS, "'%s' cannot be written to: choose another place with --output",
-                         cli->operands[0]);
-    else
-        code = write_plain(cli, proof, url.path, NULL);
-    weir_url_free(&url);
-    return code;
+                         place->cli->operands[0]);
+    return code ? code : write_plain(proof, place, place->within.place);
 }

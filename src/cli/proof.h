@@ -6,13 +6,21 @@
 
 #include "cli/cli.h"
 #include "data/proof.h"
+#include "store/within.h"
 
-/* Opens what the first operand names as cli->store; *prefix is the dataset's within it. */
-int proof_dataset_open(struct cli *cli, const char **prefix);
-/* where: a directory of its own, or NULL: beside the dataset. key: the file of the public key with
- * which it must be signed, or NULL. */
-int proof_read(struct cli *cli, struct weir_proof *out, const char *where, const char *key);
-int proof_write(struct cli *cli, const struct weir_proof *proof, const char *where);
+struct proof_place {
+    struct cli *cli;
+    struct weir_within within; /* which of cli->store it is: its prefix, and its path */
+    const char *where;         /* a directory for the proof alone, or NULL: beside the dataset */
+};
+
+/* Opens what the first operand names: cli->store, and where in it. */
+int proof_place_open(struct proof_place *out, struct cli *cli, const char *where);
+void proof_place_close(struct proof_place *place);
+
+/* key: the file of the public key with which it must be signed, or NULL. */
+int proof_read(struct weir_proof *out, const struct proof_place *place, const char *key);
+int proof_write(const struct weir_proof *proof, const struct proof_place *place);
 /* A key in PEM; the caller frees it. */
 int proof_key_read(char **pem, size_t *size, const char *path);
 

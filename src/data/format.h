@@ -95,6 +95,9 @@ struct weir_format_writer {
     /* Appends the whole shard to out; the writer is then empty again. */
     int (*finish)(void *writer, struct weir_growing *out);
     void (*close)(void *writer);
+    /* What it goes by, as weir_writing has it, so that all shards go by the first one's first
+     * sample. NULL: samples need not be alike. */
+    int (*schema)(const void *writer, struct weir_growing *out);
     /* The file beside the shards (index.json), or NULL: its name; its content is appended. */
     const char *index_name;
     int (*index)(const struct weir_writing *how, const void *writer,

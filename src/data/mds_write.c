@@ -316,6 +316,18 @@ static int mds_index(const struct weir_writing *how, const void *arg,
     return code;
 }
 
+static int mds_schema(const void *arg, struct weir_growing *out)
+{
+    const struct writer *w = arg;
+    struct weir_json_out json = {0};
+    if (!w->schema)
+        return weir_fail(EINVAL, "there are no columns yet");
+    weir_mds_schema_write(w->schema, &json);
+    int code = json.failed ? weir_fail_memory() : weir_growing_add(out, json.text, json.size);
+    free(json.text);
+    return code;
+}
+
 /* ---- shards ---- */
 
 static int append(struct weir_growing *out, const struct writer *w, const char *config, size_t size)
@@ -361,6 +373,7 @@ const struct weir_format_writer weir_mds_writer = {
     .add = mds_add,
     .finish = mds_finish,
     .close = mds_close,
+    .schema = mds_schema,
     .index_name = "index.json",
     .index = mds_index,
 };

@@ -1,0 +1,177 @@
+/* cmd_data_pack.c - weir data pack: a dataset written anew, as shards. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/pack_place.h"
+#include "cli/progress.h"
+#include "cli/proof.h"
+#include "cli/stop.h"
+#include "data/pack.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+static struct {
+    const char *format, *compression, *fields, *source_format, *options;
+    uint64_t shard_bytes, jobs;
+} opts;
+
+#define AT(field) (offsetof(typeof(opts), field))
+
+static const struct weir_opt options[] = {
+    {"format", 'f', WEIR_OPT_TEXT, AT(format), NULL, "FORMAT",
+     "what is written: mds, wds, tfrecord, jsonl or tokens", 0, 0},
+    {"shard-size", 0, WEIR_OPT_SIZE, AT(shard_bytes), "64M", "SIZE",
+     "bytes of samples in a shard, as the source has them", WEIR_PACK_SHARD_BYTES_MIN,
+     WEIR_PACK_SHARD_BYTES_MAX},
+    {"compression", 'c', WEIR_OPT_TEXT, AT(compression), "", "CODEC",
+     "of whole shards: zstd, gz, bz2, br, snappy, with a level as in zstd:3", 0, 0},
+    {"fields", 0, WEIR_OPT_TEXT, AT(fields), NULL, "A,B",
+     "keep only these fields, in this order (default: all)", 0, 0},
+    {"jobs", 'j', WEIR_OPT_NUMBER, AT(jobs), "4", "N",
+     "shards made at once, each of them in memory", 1, WEIR_PACK_JOBS_MAX},
+    {"source-format", 0, WEIR_OPT_TEXT, AT(source_format), NULL, "FORMAT",
+     "what is read (default: as it looks)", 0, 0},
+    {"source-options", 0, WEIR_OPT_TEXT, AT(options), NULL, "A=B&C=D",
+     "options of the source's format, such as seq_len=2048", 0, 0},
+    {0},
+};
+
+struct packing {
+    struct proof_bar bar; /* first: proof.h takes it */
+    struct pack_place place;
+    struct weir_pack_result result;
+    uint64_t start_ns, index_total;
+};
+
+static int on_indexing(void *arg, uint64_t more, uint64_t total)
+{
+    struct packing *p = arg;
+    if (total && !p->index_total)
+        progress_start(p->bar.cli, "indexing", p->index_total = total, 0, false);
+    progress_bytes(more);
+    return stop_asked();
+}
+
+static int open_source(weir_data **out, struct packing *p, const char *url)
+{
+    weir_data_options data;
+    weir_data_options_init(&data);
+    data.format = opts.source_format;
+    data.options = opts.options;
+    data.progress = on_indexing;
+    data.progress_arg = p;
+    int code = weir_data_open(out, url, &data);
+    progress_end();
+    return code;
+}
+
+/* Weir's own index, beside the shards: who opens it next need not make one. */
+static int make_index(struct packing *p)
+{
+    weir_data *data;
+    weir_data_options how;
+    weir_data_options_init(&how);
+    how.flags = WEIR_DATA_BESIDE;
+    how.format = opts.format;
+    how.progress = on_indexing;
+    how.progress_arg = p;
+    p->index_total = 0;
+    int code = weir_data_open(&data, p->bar.cli->operands[1], &how);
+    progress_end();
+    if (code)
+        return code;
+    uint64_t samples = weir_data_count(data);
+    weir_data_close(data);
+    if (samples != p->result.samples)
+        return weir_fail(EBADMSG, "the packed dataset has %llu samples, the source %llu",
+                         (unsigned long long)samples, (unsigned long long)p->result.samples);
+    return 0;
+}
+
+static void report(struct cli *cli, const struct packing *p)
+{
+    const struct weir_pack_result *r = &p->result;
+    double seconds = (double)(weir_sys->now_ns(WEIR_CLOCK_MONO) - p->start_ns) / 1e9;
+    char from[32], to[32], rate[32], kept[64] = "";
+    if (r->shards_kept)
+        snprintf(kept, sizeof kept, " (%llu were there)", (unsigned long long)r->shards_kept);
+    cli_say(cli, "%llu samples (%s) in %llu shard%s%s (%s), %s/s", (unsigned long long)r->samples,
+            weir_format_size(from, sizeof from, r->source_bytes), (unsigned long long)r->shards,
+            r->shards == 1 ? "" : "s", kept, weir_format_size(to, sizeof to, r->file_bytes),
+            weir_format_size(rate, sizeof rate,
+                             (uint64_t)((double)r->source_bytes / (seconds > 0 ? seconds : 1))));
+    if (cli->json)
+        cli->doc =
+            json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "samples", (json_int_t)r->samples, "shards",
+                      (json_int_t)r->shards, "shards_kept", (json_int_t)r->shards_kept,
+                      "source_bytes", (json_int_t)r->source_bytes, "size_bytes",
+                      (json_int_t)r->file_bytes, "seconds", seconds);
+}
+
+static int pack(struct cli *cli, struct packing *p, weir_data *source)
+{
+    const struct weir_pack_options how = {
+        .format = opts.format,
+        .codec = opts.compression,
+        .fields = opts.fields,
+        .shard_bytes = opts.shard_bytes,
+        .jobs = (uint32_t)opts.jobs,
+        .total = proof_total,
+        .progress = proof_progress,
+        .arg = &p->bar,
+    };
+    p->start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    int code = weir_pack_run(&p->result, source, p->place.store, p->place.prefix, &how);
+    progress_end();
+    if (!code)
+        code = make_index(p);
+    if (!code)
+        report(cli, p);
+    return code;
+}
+
+static int run(struct cli *cli)
+{
+    struct packing p = {.bar = {cli, "packing"}};
+    weir_data *source = NULL;
+    if (!opts.format)
+        return cli_usage(cli, "--format is missing: what shall be written");
+    stop_politely();
+    int code = open_source(&source, &p, cli->operands[0]);
+    if (!code)
+        code = pack_place_open(cli, &p.place, cli->operands[1]);
+    if (!code)
+        code = pack(cli, &p, source);
+    weir_data_close(source);
+    pack_place_close(&p.place);
+    return code == -ECANCELED ? stop_fail() : code;
+}
+
+const struct command cmd_data_pack = {
+    .name = "data pack",
+    .operands = "SRC DST",
+    .operands_min = 2,
+    .operands_max = 2,
+    .summary = "Write a dataset anew: as shards, in another format, compressed",
+    .about =
+        "Reads the dataset SRC, in any format that can be opened (a tree of small files, too), and "
+        "writes its samples, in their order, as shards below DST, with the index file that other "
+        "libraries of that format want, and Weir's own. DST becomes a store if it is not in one: "
+        "the shards are ordinary files with ordinary names in it, and every block of them has a "
+        "fingerprint.\n\n"
+        "The same source and options make the same bytes, whatever --jobs is. If it is stopped or "
+        "killed, the same command goes on from there; several of them may run at once, also on "
+        "several machines. DST must be empty, or such a beginning.\n\n"
+        "Fields keep their names. One that the format cannot hold is an error that names it; "
+        "--fields chooses which are kept.",
+    .example = "weir data pack ./images ./shards --format wds\n"
+               "weir data pack ./shards ./mds --format mds --compression zstd:3 --jobs 8",
+    .json = "samples, shards, shards_kept (of those: they were there), source_bytes (of the "
+            "samples), size_bytes (of the shards), seconds",
+    .options = options,
+    .fields = &opts,
+    .run = run,
+};

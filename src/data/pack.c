@@ -1,0 +1,140 @@
+/* pack.c - see pack.h. */
+#include "data/pack.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/codec.h"
+#include "data/pack_parts.h"
+#include "util/sys.h"
+#include "util/team.h"
+
+/* Memory for pieces that is kept for the next: of all jobs together. */
+#define SLAB_BYTES ((uint64_t)256 << 20)
+
+/* "a,b" becomes two names. */
+static int read_fields(struct weir_packing *p)
+{
+    const char *given = p->opts->fields;
+    if (!given)
+        return 0;
+    p->fields = weir_strdup(given);
+    if (!p->fields)
+        return weir_fail_memory();
+    p->field_count = 1;
+    for (char *at = p->fields; (at = strchr(at, ',')); at++) {
+        *at = 0;
+        p->field_count++;
+    }
+    const char *name = p->fields;
+    for (uint32_t i = 0; i < p->field_count; i++, name += strlen(name) + 1)
+        if (!*name)
+            return weir_fail(EINVAL, "'%s': names of fields with commas between them", given);
+    return p->field_count <= WEIR_FIELDS_MAX
+               ? 0
+               : weir_fail(EINVAL, "more than %d fields", WEIR_FIELDS_MAX);
+}
+
+static int check(struct weir_packing *p)
+{
+    const struct weir_pack_options *o = p->opts;
+    p->to_format = weir_format_find(o->format);
+    if (!p->to_format)
+        return weir_fail(EINVAL, "there is no format '%s'", o->format);
+    if (!p->to_format->writer)
+        return weir_fail(EINVAL, "'%s' is only read, not written", o->format);
+    if (o->shard_bytes < WEIR_PACK_SHARD_BYTES_MIN || o->shard_bytes > WEIR_PACK_SHARD_BYTES_MAX)
+        return weir_fail(EINVAL, "shards of %" PRIu64 " bytes: they have 64 KiB to 1 GiB",
+                         o->shard_bytes);
+    if (!weir_index_count(p->from.index))
+        return weir_fail(EINVAL, "'%s' has no samples", weir_data_info_get(p->from.data)->url);
+    int code = weir_codec_check(o->codec);
+    return code ? code : read_fields(p);
+}
+
+static int one_shard(void *arg, uint64_t i)
+{
+    return weir_pack_shard(arg, (uint32_t)i);
+}
+
+/* The file that other libraries want beside the shards. */
+static int write_index(struct weir_packing *p)
+{
+    const struct weir_format_writer *w = p->to_format->writer;
+    struct weir_growing text = {0};
+    char meta[2 * WEIR_SHA256_BYTES + 16];
+    void *writer;
+    if (!w->index_name)
+        return 0;
+    int code = w->open(&writer, &p->writing);
+    if (code)
+        return code;
+    code = w->index(&p->writing, writer, p->written, p->shards, &text);
+    w->close(writer);
+    snprintf(meta, sizeof meta, "{\"pack\": \"%s\"}", p->digest);
+    if (!code)
+        code = weir_pack_put(p, w->index_name, text.data, text.size, meta);
+    weir_growing_free(&text);
+    return code;
+}
+
+static int pack(struct weir_packing *p)
+{
+    const struct weir_pack_options *o = p->opts;
+    int code = check(p);
+    if (!code)
+        code = weir_pack_plan(p);
+    if (!code)
+        code = weir_pack_probe(p); /* what cannot be packed at all leaves no mark */
+    if (!code)
+        code = weir_pack_mark(p);
+    if (!code && o->total)
+        o->total(o->arg, weir_index_count(p->from.index), p->begin[p->shards]);
+    if (!code)
+        code = weir_team_run(o->jobs, p->shards, one_shard, p);
+    return code ? code : write_index(p);
+}
+
+static void tell(struct weir_pack_result *out, const struct weir_packing *p)
+{
+    *out = (struct weir_pack_result){
+        .samples = p->first[p->shards],
+        .shards = p->shards,
+        .shards_kept = p->kept,
+        .source_bytes = p->begin[p->shards],
+    };
+    for (uint32_t i = 0; i < p->shards; i++)
+        out->file_bytes += p->written[i].file_bytes;
+}
+
+int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *store,
+                  const char *prefix, const struct weir_pack_options *opts)
+{
+    const struct weir_index *index = weir_data_index(source);
+    struct weir_packing p = {
+        .opts = opts,
+        .from = {source, weir_data_store(source), weir_data_prefix(source), index, NULL},
+        .from_format = weir_index_format(index),
+        .store = store,
+        .prefix = prefix,
+        .writing = {NULL, opts->codec},
+    };
+    int code = weir_data_check(source);
+    if (!code)
+        code = weir_slabs_open(&p.from.slabs, SLAB_BYTES);
+    if (code)
+        return code;
+    code = pack(&p);
+    if (!code)
+        tell(out, &p);
+    weir_slabs_close(p.from.slabs);
+    weir_growing_free(&p.schema);
+    free(p.fields);
+    free(p.first);
+    free(p.begin);
+    free(p.written);
+    return code;
+}

@@ -1,0 +1,47 @@
+/* pack.h - a dataset written anew, in shards of another size, format or compression: millions of
+ * small files become a few hundred large ones.
+ *
+ * Which samples a shard has follows from the source's index alone, so every shard can be made by
+ * itself: in parallel, in any order, by any number of threads or processes, and always of the same
+ * bytes. The first thing written is pack.weir, which says what is being made of what; whoever finds
+ * one that says the same goes on from there: a sealed shard is complete, and is kept.
+ */
+#ifndef WEIR_DATA_PACK_H
+#define WEIR_DATA_PACK_H
+
+#include "data/dataset.h"
+#include "data/proof.h"
+
+#define WEIR_PACK_MARK "pack.weir"
+
+/* A shard is made in memory; larger ones gain nothing. Smaller ones cost more to open than to
+ * read. */
+#define WEIR_PACK_SHARD_BYTES_MIN ((uint64_t)1 << 16)
+#define WEIR_PACK_SHARD_BYTES_MAX ((uint64_t)1 << 30)
+enum { WEIR_PACK_JOBS_MAX = 32 };
+
+struct weir_pack_options {
+    const char *format;        /* "mds" */
+    const char *codec;         /* "" or "zstd:3" */
+    const char *fields;        /* "a,b": only those; NULL: all */
+    uint64_t shard_bytes;      /* of samples, as the source has them, in each shard at most */
+    uint32_t jobs;             /* shards being made at once, each in memory */
+    weir_total_fn total;       /* of samples and their bytes; or NULL */
+    weir_progress_fn progress; /* of bytes of samples, on any thread; or NULL */
+    void *arg;                 /* of both */
+};
+
+struct weir_pack_result {
+    uint64_t samples, shards;
+    uint64_t shards_kept; /* of those: they were there already */
+    uint64_t source_bytes, file_bytes;
+};
+
+/* Writes it below a prefix ("" or "a/b/") of a store. -ENOTEMPTY if something else is there,
+ * -EEXIST if a pack of another source, or with other options, was begun there; -EINVAL names a
+ * field that the format cannot hold. After any failure, -ECANCELED among them, the same call goes
+ * on from there. */
+int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *store,
+                  const char *prefix, const struct weir_pack_options *opts);
+
+#endif

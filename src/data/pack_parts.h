@@ -1,0 +1,51 @@
+/* pack_parts.h - what the files that pack share: what is made of what, and how far it is. */
+#ifndef WEIR_DATA_PACK_PARTS_H
+#define WEIR_DATA_PACK_PARTS_H
+
+#include "data/pack.h"
+#include "data/piece.h"
+
+struct weir_packing {
+    const struct weir_pack_options *opts;
+    struct weir_supply from;
+    const struct weir_format *from_format, *to_format;
+    weir_store *store;
+    const char *prefix;
+    struct weir_writing writing;
+    struct weir_growing schema; /* of what is written; ends with a zero byte */
+    char *fields;               /* the names to keep, each with a zero byte behind it; or NULL */
+    uint32_t field_count;
+
+    uint32_t shards;
+    uint64_t *first;                        /* shards + 1: the first sample of each */
+    uint64_t *begin;                        /* the same in bytes of samples */
+    char digest[2 * WEIR_SHA256_BYTES + 1]; /* of all that decides what is written */
+    struct weir_written *written;
+    _Atomic uint32_t kept;
+};
+
+/* ---- pack_plan.c: which samples go where ---- */
+
+int weir_pack_plan(struct weir_packing *p);
+
+/* ---- pack_mark.c: what is there already ---- */
+
+/* Marks the place as one where this is being packed, or finds that it is; -ENOTEMPTY, -EEXIST. */
+int weir_pack_mark(struct weir_packing *p);
+/* Puts a whole object with so much metadata, unless one with the same metadata is there: then that
+ * is kept. What is in another's way is an error. */
+int weir_pack_put(struct weir_packing *p, const char *name, const void *data, size_t size,
+                  const char *meta);
+/* Is shard i there? 1 and p->written[i], 0, or -errno. */
+int weir_pack_find(struct weir_packing *p, uint32_t i);
+/* Seals shard i, which is described by p->written[i]. */
+int weir_pack_seal(struct weir_packing *p, uint32_t i, const void *data, size_t size);
+
+/* ---- pack_shard.c: one shard ---- */
+
+/* The schema of what is written, if the format has one: that of the first sample. */
+int weir_pack_probe(struct weir_packing *p);
+/* Makes shard i, unless it is there. */
+int weir_pack_shard(struct weir_packing *p, uint32_t i);
+
+#endif

@@ -1,0 +1,266 @@
+/* pack_shard.c - one shard: its samples are read a few MiB ahead, many small files at once, taken
+ * apart, and handed to the format's writer in their order; then it is compressed and sealed.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/codec.h"
+#include "data/pack_parts.h"
+#include "util/hash.h"
+#include "util/sys.h"
+#include "util/team.h"
+
+/* A small file costs a wait for the disk, or a round trip: as many are under way as hide it. */
+enum {
+    PIECES = 16,           /* read at once, each by a thread */
+    PIECE_BYTES = 1 << 20, /* of samples in each, */
+    PIECE_FILES = 64,      /* or so many, if each is a file */
+};
+
+struct making {
+    struct weir_packing *p;
+    void *writer;
+    struct weir_field *fields; /* room for WEIR_FIELDS_MAX */
+    struct weir_piece pieces[PIECES];
+    uint64_t firsts[PIECES], counts[PIECES]; /* the samples that are wanted of each */
+    uint32_t count;
+    struct weir_arena *scratch;
+};
+
+/* ---- fields ---- */
+
+static const struct weir_field *find_field(const struct weir_field *fields, uint32_t count,
+                                           const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (fields[i].name_size == strlen(name) && !memcmp(fields[i].name, name, strlen(name)))
+            return &fields[i];
+    return NULL;
+}
+
+/* Leaves those that were asked for, in the order in which they were. */
+static int choose(const struct weir_packing *p, struct weir_field *fields, uint32_t *count,
+                  struct weir_arena **scratch)
+{
+    if (!p->fields)
+        return 0;
+    struct weir_field *kept = weir_arena_take(scratch, p->field_count * sizeof *kept);
+    const char *name = p->fields;
+    if (!kept)
+        return weir_fail_memory();
+    for (uint32_t i = 0; i < p->field_count; i++, name += strlen(name) + 1) {
+        const struct weir_field *field = find_field(fields, *count, name);
+        if (!field)
+            return weir_fail(EINVAL, "it has no field '%s'", name);
+        kept[i] = *field;
+    }
+    memcpy(fields, kept, p->field_count * sizeof *kept);
+    *count = p->field_count;
+    return 0;
+}
+
+static int add_sample(struct making *m, uint64_t number, const struct weir_sample *sample)
+{
+    struct weir_packing *p = m->p;
+    uint32_t count = WEIR_FIELDS_MAX;
+    const char *key = NULL;
+    int code = p->from_format->fields(weir_index_schema(p->from.index), sample, &m->scratch,
+                                      m->fields, &count);
+    if (!code)
+        code = choose(p, m->fields, &count, &m->scratch);
+    if (!code && p->from_format->key)
+        code = p->from_format->key(sample, &m->scratch, &key);
+    if (code)
+        return code;
+    code = p->to_format->writer->add(m->writer, number, key, m->fields, count);
+    if (code == -EINVAL && !p->fields)
+        weir_fail(EINVAL, "%s (--fields chooses what is kept)", strdupa(weir_fail_last()));
+    return code;
+}
+
+/* ---- reading ---- */
+
+static int load_piece(void *arg, uint64_t i)
+{
+    struct making *m = arg;
+    struct weir_piece *piece = &m->pieces[i];
+    struct weir_cost cost = {0};
+    return weir_pieces_load(&piece, 1, &m->p->from, &cost);
+}
+
+static void unload(struct making *m)
+{
+    for (uint32_t i = 0; i < m->count; i++)
+        weir_piece_unload(&m->pieces[i]);
+    m->count = 0;
+}
+
+/* Plans a piece that begins at sample *at: of one source shard, and not larger than it should be,
+ * unless one sample is. A compressed shard comes as a whole. */
+static int plan_piece(struct making *m, uint64_t *at, uint64_t end)
+{
+    const struct weir_index *index = m->p->from.index;
+    uint64_t number = weir_index_shard_of(index, *at), bytes = 0, n = 0;
+    struct weir_index_shard shard;
+    weir_index_shard(index, number, &shard);
+    if (end > shard.first + shard.samples)
+        end = shard.first + shard.samples;
+    while (*at + n < end && (shard.codec[0] || bytes < PIECE_BYTES) &&
+           !(shard.is_files && n == PIECE_FILES)) {
+        struct weir_place place;
+        int code = weir_index_find(index, *at + n, &place);
+        if (code)
+            return weir_sample_fail(&m->p->from, *at + n, code);
+        bytes += place.size;
+        n++;
+    }
+    int code = weir_piece_plan(&m->pieces[m->count], &m->p->from, number, *at, n);
+    if (code)
+        return code;
+    m->firsts[m->count] = *at;
+    m->counts[m->count++] = n;
+    *at += n;
+    return 0;
+}
+
+/* Plans the next pieces: a compressed shard alone, which is large. */
+static int plan_pieces(struct making *m, uint64_t *at, uint64_t end)
+{
+    int code = 0;
+    while (!code && *at < end && m->count < PIECES &&
+           !(m->count && m->pieces[m->count - 1].kind == WEIR_PIECE_SHARD))
+        code = plan_piece(m, at, end);
+    return code;
+}
+
+static int add_piece(struct making *m, uint32_t i, uint64_t *bytes)
+{
+    for (uint64_t n = m->firsts[i]; n < m->firsts[i] + m->counts[i]; n++) {
+        struct weir_sample sample;
+        int code = weir_piece_sample(&m->pieces[i], &m->p->from, n, 0, &m->scratch, &sample);
+        if (code)
+            return code;
+        code = add_sample(m, n, &sample);
+        if (code)
+            return weir_sample_fail(&m->p->from, n, code);
+        *bytes += sample.size;
+    }
+    return 0;
+}
+
+static int tell(const struct weir_packing *p, uint64_t bytes)
+{
+    const struct weir_pack_options *o = p->opts;
+    if (o->progress && o->progress(o->arg, bytes))
+        return weir_fail(ECANCELED, "packing was stopped: the same command goes on from there");
+    return 0;
+}
+
+static int add_range(struct making *m, uint64_t first, uint64_t end)
+{
+    int code = 0;
+    while (!code && first < end) {
+        uint64_t bytes = 0;
+        code = plan_pieces(m, &first, end);
+        if (!code)
+            code = weir_team_run(PIECES, m->count, load_piece, m);
+        for (uint32_t i = 0; !code && i < m->count; i++)
+            code = add_piece(m, i, &bytes);
+        unload(m);
+        weir_arena_free(m->scratch);
+        m->scratch = NULL;
+        if (!code)
+            code = tell(m->p, bytes);
+    }
+    unload(m);
+    weir_arena_free(m->scratch);
+    m->scratch = NULL;
+    return code;
+}
+
+/* ---- writing ---- */
+
+static int making_open(struct making *m, struct weir_packing *p)
+{
+    *m = (struct making){.p = p};
+    m->fields = weir_alloc(WEIR_FIELDS_MAX * sizeof *m->fields);
+    return m->fields ? p->to_format->writer->open(&m->writer, &p->writing) : weir_fail_memory();
+}
+
+static void making_close(struct making *m)
+{
+    if (m->writer)
+        m->p->to_format->writer->close(m->writer);
+    free(m->fields);
+}
+
+int weir_pack_probe(struct weir_packing *p)
+{
+    struct making m;
+    if (!p->to_format->writer->schema)
+        return 0;
+    int code = making_open(&m, p);
+    if (!code) {
+        struct weir_pack_options quiet = *p->opts;
+        const struct weir_pack_options *opts = p->opts;
+        quiet.progress = NULL;
+        p->opts = &quiet;
+        code = add_range(&m, 0, 1);
+        p->opts = opts;
+    }
+    if (!code)
+        code = p->to_format->writer->schema(m.writer, &p->schema);
+    if (!code)
+        code = weir_growing_add(&p->schema, "", 1);
+    making_close(&m);
+    if (!code)
+        p->writing.schema = (const char *)p->schema.data;
+    return code;
+}
+
+/* Compresses and seals what the writer has made. */
+static int finish(struct making *m, uint32_t i)
+{
+    struct weir_packing *p = m->p;
+    struct weir_written *w = &p->written[i];
+    struct weir_growing raw = {0}, packed = {0};
+    int code = p->to_format->writer->finish(m->writer, &raw);
+    if (!code && p->opts->codec[0])
+        code = weir_codec_encode(p->opts->codec, raw.data, raw.size, &packed);
+    const struct weir_growing *file = p->opts->codec[0] ? &packed : &raw;
+    if (!code) {
+        w->samples = p->first[i + 1] - p->first[i];
+        w->raw_bytes = raw.size;
+        w->file_bytes = file->size;
+        weir_sha256(w->raw_sha256, raw.data, raw.size);
+        if (file == &raw)
+            memcpy(w->file_sha256, w->raw_sha256, WEIR_SHA256_BYTES);
+        else
+            weir_sha256(w->file_sha256, file->data, file->size);
+        code = weir_pack_seal(p, i, file->data, file->size);
+    }
+    weir_growing_free(&raw);
+    weir_growing_free(&packed);
+    return code;
+}
+
+int weir_pack_shard(struct weir_packing *p, uint32_t i)
+{
+    struct making m;
+    int code = weir_pack_find(p, i);
+    if (code < 0)
+        return code;
+    if (code) {
+        p->kept++;
+        return tell(p, p->begin[i + 1] - p->begin[i]);
+    }
+    code = making_open(&m, p);
+    if (!code)
+        code = add_range(&m, p->first[i], p->first[i + 1]);
+    if (!code)
+        code = finish(&m, i);
+    making_close(&m);
+    return code;
+}
