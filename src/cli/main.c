@@ -60,13 +60,13 @@ const struct command *const cli_commands[] = {
     &cmd_data_ls,
     &cmd_data_cat,
     &cmd_data_stats,
+    &cmd_data_pack,
     &cmd_data_manifest,
     &cmd_data_sign,
     &cmd_data_verify,
     &cmd_gc,
     &cmd_version,
     &cmd_help,
-    &cmd_data_pack,
     NULL,
 };
 
