@@ -1,0 +1,161 @@
+"""weir data index, ls, cat and stats: token files and tars that Python made are indexed, listed and
+shown; a kill costs little; what is not there or wrong is said in one line."""
+import io
+import json
+import signal
+import struct
+import subprocess
+import tarfile
+
+import pytest
+
+from conftest import wait_for
+
+
+@pytest.fixture
+def data(weir, tmp_path):
+    """A weir whose indexes are kept in the test's own directory."""
+    weir.env["WEIR_CACHE"] = str(tmp_path / "cache")
+    return weir
+
+
+def tokens(numbers):
+    return struct.pack(f"<{len(numbers)}H", *numbers)
+
+
+def tar(samples):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for key, fields in samples:
+            for suffix, content in fields.items():
+                member = tarfile.TarInfo(f"{key}.{suffix}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+def test_index(data, tmp_path):
+    data.file("d/a.bin", tokens(range(100)))
+    doc = data.json("data", "index", "d", "-o", "seq_len=9")
+    assert (doc["format"], doc["samples"], doc["shards"], doc["built"]) == ("tokens", 11, 1, True)
+    assert len(doc["digest"]) == 64 and doc["index"].startswith(str(tmp_path / "cache"))
+    assert data.json("data", "index", "d", "-o", "seq_len=9")["built"] is False
+    result = data("data", "index", "d", "-o", "seq_len=9")
+    assert "11 samples in 1 shard" in result.out and "up to date" in result.out
+    data("data", "index", "d", "-o", "seq_len=9", "--check")
+    data.file("d/b.bin", tokens(range(50)))
+    assert "as it is now" in data.fails("data", "index", "d", "-o", "seq_len=9", "--check")
+    assert data.json("data", "index", "d", "-o", "seq_len=9")["samples"] == 16
+    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["a.bin", "b.bin"]
+
+
+def test_beside(data, tmp_path):
+    data("init")
+    (data.store / "d").mkdir()
+    (data.store / "d/a.bin").write_bytes(tokens(range(100)))
+    data("data", "index", "weir-store/d", "-o", "seq_len=9", "--beside")
+    doc = data.json("data", "index", "weir-store/d", "-o", "seq_len=9")
+    assert doc["index"].endswith("weir-store/d/index.weir") and not doc["built"]
+    data.file("plain/a.bin", tokens(range(100)))
+    assert "plain directory" in data.fails("data", "index", "plain", "-o", "seq_len=9", "-b")
+
+
+def test_ls(data):
+    data.file("d/a.tar", tar([(f"{i:03}", {"txt": b"hi"}) for i in range(3)]))
+    data.file("d/b.tar", tar([(f"{i:03}", {"txt": b"hi"}) for i in range(2)]))
+    lines = data("data", "ls", "d").lines
+    assert len(lines) == 3 and lines[2].split()[:2] == ["3", "2"] and lines[2].endswith("b.tar")
+    doc = data.json("data", "ls", "d")
+    assert [(s["key"], s["first"], s["samples"]) for s in doc] == [("a.tar", 0, 3), ("b.tar", 3, 2)]
+
+
+def test_cat(data):
+    data.file("d/a.bin", tokens([7, 8, 0, 9, 10, 11, 0, 12]))
+    doc = data.json("data", "cat", "d", "0", "-o", "seq_len=4", "-o", "eot=0")
+    assert doc["key"] == "a.bin" and doc["offset"] == 0 and doc["size_bytes"] == 10
+    assert doc["fields"][0] == {"name": "tokens", "kind": "array", "dtype": "<u2", "shape": [5],
+                                "size_bytes": 10, "value": [7, 8, 0, 9, 10]}
+    assert doc["fields"][1]["name"] == "starts" and doc["fields"][1]["value"] == [3]
+    raw = data("data", "cat", "d", "0", "-o", "seq_len=4", "--field", "tokens").raw
+    assert raw == tokens([7, 8, 0, 9, 10])
+    assert data("data", "cat", "d", "0", "-o", "seq_len=4", "--raw").raw == raw
+    assert "7 8 0 9 10" in data("data", "cat", "d", "0", "-o", "seq_len=4").out
+    assert "has no field 'nix': it has tokens" in data.fails(
+        "data", "cat", "d", "0", "-o", "seq_len=4", "--field", "nix")
+    assert "no sample 1: there are 1" in data.fails("data", "cat", "d", "1", "-o", "seq_len=4")
+    assert "no number" in data.fails("data", "cat", "d", "1x", rc=2)
+
+
+def test_cat_of_text_and_bytes(data):
+    data.file("d/a.tar", tar([("x", {"txt": "grüße".encode(), "json": b'{"a": [1]}',
+                                     "bin": b"\xff\x00\x01"})]))
+    fields = {f["name"]: f for f in data.json("data", "cat", "d", "0")["fields"]}
+    assert fields["txt"]["value"] == "grüße" and fields["json"]["value"] == {"a": [1]}
+    assert fields["bin"]["base64"] == "/wAB"
+    assert data("data", "cat", "d", "0", "-F", "bin").raw == b"\xff\x00\x01"
+
+
+def test_stats(data):
+    data.file("d/a.tar", tar([(f"{i:03}", {"txt": b"x" * (100 << i)}) for i in range(5)]))
+    doc = data.json("data", "stats", "d")
+    assert doc["samples"] == 5 and sum(s["samples"] for s in doc["sizes"]) == 5
+    assert "txt" in [field["name"] for field in doc["fields"]]
+    out = data("data", "stats", "d").out
+    assert "sizes of 5 samples" in out and doc["digest"] in out
+
+
+def test_what_is_wrong_is_said(data, tmp_path):
+    assert "there is nothing at" in data.fails("data", "ls", "nowhere")
+    (tmp_path / "empty").mkdir()
+    assert "no files" in data.fails("data", "ls", "empty")
+    data.file("strange/readme.xyz")
+    assert "readme.xyz" in data.fails("data", "ls", "strange")
+    assert "no format 'parkett': there are mds" in data.fails("data", "ls", "strange", "-f",
+                                                              "parkett")
+    data.file("d/a.bin", tokens(range(100)))
+    assert "no option 'seqlen'" in data.fails("data", "ls", "d", "-o", "seq_len=9", "-o",
+                                              "seqlen=3")
+    assert "NAME=VALUE" in data.fails("data", "ls", "d", "-o", "seq_len", rc=2)
+    assert "cache" in data.fails("data", "ls", "d", "--cache", "d/a.bin")
+    assert data.json("data", "ls", "nowhere", rc=1)["error"]["code"] == "ENOENT"
+
+
+def test_a_damaged_shard_is_named(data, tmp_path):
+    data.file("d/a.tar", tar([("x", {"txt": b"hi"})]))
+    good = tar([("y", {"txt": b"hi" * 1000})])
+    data.file("d/b.tar", good[:700])
+    assert "b.tar" in data.fails("data", "index", "d")
+    data.file("d/b.tar", good)
+    assert data.json("data", "index", "d")["samples"] == 2
+
+
+def parts(tmp_path):
+    """Parts of indexes that are sealed."""
+    return list((tmp_path / "cache/.weir/seal").glob("data/*/*.part/*~"))
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_kill_costs_a_second(data, tmp_path, jobs):
+    shards = 200
+    for i in range(shards):
+        data.file(f"d/{i:03}.tar", tar([(f"{i}-{k}", {"txt": b"hi"}) for k in range(3)]))
+    slow = f"file:{tmp_path}/d?fault_ops=read&fault_delay=20ms"
+    process = data.start("data", "index", slow, "-j", jobs, stdout=subprocess.DEVNULL)
+    wait_for(lambda: parts(tmp_path), "a part of the index")
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    doc = data.json("data", "index", "d")
+    assert doc["built"] and 0 < doc["scanned"] < shards, doc
+    assert doc["samples"] == 3 * shards and not parts(tmp_path)
+    # It is the index that would have been made without a kill.
+    digest = data.json("data", "index", "d", "--cache", "other")["digest"]
+    assert digest == doc["digest"]
+    assert data.json("data", "cat", "d", "599")["key"] == "199.tar"
+
+
+def test_two_at_once(data, tmp_path):
+    for i in range(20):
+        data.file(f"d/{i:03}.tar", tar([(f"{i}-{k}", {"txt": b"hi"}) for k in range(3)]))
+    both = [data.start("--json", "data", "index", "d", stdout=subprocess.PIPE) for _ in range(4)]
+    docs = [json.loads(p.communicate(timeout=60)[0]) for p in both]
+    assert [d["samples"] for d in docs] == [60] * 4 and len({d["digest"] for d in docs}) == 1
