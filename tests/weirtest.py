@@ -6,6 +6,7 @@ import importlib
 import os
 from pathlib import Path
 
+import peers
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,7 +16,7 @@ def need(name):
     """The module, or a skip of the whole file that says why it is not there."""
     missing = ROOT / ".venv/missing"  # left by tools/setup
     try:
-        return importlib.import_module(name)
+        return peers.streaming() if name == "streaming" else importlib.import_module(name)
     except ImportError as error:
         why = missing.read_text().strip() if missing.exists() else "tools/setup test installs it"
         pytest.skip(f"needs {name} ({error}): {why}", allow_module_level=True)
