@@ -520,10 +520,14 @@ typedef struct weir_data_options {
     const char *cache;   /* a store for indexes, made when needed; NULL: see above */
     weir_data_progress_fn progress; /* may be NULL */
     void *progress_arg;
+    const char *verify_key; /* a public Ed25519 key, in PEM: nothing is read but what its owner has
+                               signed (weir data sign); NULL: anything is */
+    const char *proof;      /* where manifest and signature are; NULL: in the dataset */
 } weir_data_options;
 WEIR_API void weir_data_options_init(weir_data_options *opts);
 /* url: the directory, in a store or not; opts may be NULL. -ENOENT if there is nothing, -EINVAL if
- * it looks like no format, -EBADMSG if a shard is damaged. */
+ * it looks like no format, -EBADMSG if a shard is damaged, -EKEYREJECTED if verify_key's owner did
+ * not sign it: then, or when it was changed since, reading answers the same. */
 WEIR_API int weir_data_open(weir_data **out, const char *url, const weir_data_options *opts);
 /* After its samples. */
 WEIR_API void weir_data_close(weir_data *data);

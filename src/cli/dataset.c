@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/progress.h"
+#include "cli/proof.h"
 #include "util/err.h"
 
 /* "seq_len=1024&eot=0"; the caller frees it. NULL: none were given, or no memory. */
@@ -54,10 +55,18 @@ int dataset_open(struct cli *cli, weir_data **out, const char *url, const struct
     for (size_t i = 0; i < opts->options.count; i++)
         if (!strchr(opts->options.text[i], '='))
             return cli_usage(cli, "--option: '%s' is not NAME=VALUE", opts->options.text[i]);
-    char *options = join_options(&opts->options);
-    if (!options && opts->options.count)
-        return weir_fail_memory();
+    char *options = join_options(&opts->options), *pem = NULL;
+    size_t pem_size;
+    int code = !options && opts->options.count ? weir_fail_memory() : 0;
+    if (!code && opts->key)
+        code = proof_key_read(&pem, &pem_size, opts->key);
+    if (code) {
+        free(options);
+        return code;
+    }
     weir_data_options_init(&open);
+    open.verify_key = pem;
+    open.proof = opts->manifest;
     open.format = opts->format;
     open.cache = opts->cache;
     open.options = options;
@@ -65,10 +74,11 @@ int dataset_open(struct cli *cli, weir_data **out, const char *url, const struct
     open.flags = flags;
     open.progress = on_progress;
     open.progress_arg = &indexing;
-    int code = weir_data_open(out, url, &open);
+    code = weir_data_open(out, url, &open);
     if (indexing.started)
         progress_end();
     free(options);
+    free(pem);
     return code;
 }
 

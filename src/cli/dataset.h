@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 struct dataset_opts {
-    const char *format, *cache;
+    const char *format, *cache, *key, *manifest;
     struct weir_texts options;
     uint64_t jobs;
 };
@@ -43,6 +43,24 @@ int dataset_number(struct cli *cli, uint64_t *out, const char *text);
          NULL,                                                                                     \
          "NAME=VALUE",                                                                             \
          "an option of the format (tokens: seq_len, dtype, eot); may be repeated",                 \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"key",                                                                                    \
+         'k',                                                                                      \
+         WEIR_OPT_TEXT,                                                                            \
+         (at) + offsetof(struct dataset_opts, key),                                                \
+         NULL,                                                                                     \
+         "FILE",                                                                                   \
+         "a public key, in PEM: read nothing but what its owner has signed",                       \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"manifest",                                                                               \
+         0,                                                                                        \
+         WEIR_OPT_TEXT,                                                                            \
+         (at) + offsetof(struct dataset_opts, manifest),                                           \
+         NULL,                                                                                     \
+         "DIR",                                                                                    \
+         "with --key: where the manifest is, if it is not in the dataset",                         \
          0,                                                                                        \
          0},                                                                                       \
     {                                                                                              \

@@ -60,7 +60,7 @@ int proof_key_read(char **pem, size_t *size, const char *path)
     int code = source_open(&source, path);
     if (code)
         return code;
-    char *text = malloc(WEIR_PEM_BYTES_MAX + 1);
+    char *text = malloc(WEIR_PEM_BYTES_MAX + 2);
     size_t fill = 0;
     if (!text)
         code = weir_fail_memory();
@@ -76,6 +76,7 @@ int proof_key_read(char **pem, size_t *size, const char *path)
         free(text);
         return code;
     }
+    text[fill] = 0;
     *pem = text;
     *size = fill;
     return 0;

@@ -12,6 +12,7 @@
 #include "data/build.h"
 #include "data/cache.h"
 #include "data/index_file.h"
+#include "data/trust.h"
 #include "store/within.h"
 #include "util/err.h"
 #include "util/sys.h"
@@ -20,6 +21,7 @@
 struct weir_data {
     struct weir_within within;
     weir_store *store;
+    struct weir_trust *trust; /* or NULL */
     struct weir_cache cache;
     struct weir_index *index;
     char *url, *schema, *index_name;
@@ -79,7 +81,7 @@ static int use(struct opening *o, weir_store *store, const char *key)
 {
     struct weir_index *index;
     int code = weir_index_open(&index, store, key);
-    if (code == -EBADMSG || code == -EPROTO)
+    if (code == -EBADMSG || code == -EPROTO || code == -EKEYREJECTED)
         return -ENOENT; /* it can be made again */
     if (code)
         return code;
@@ -278,13 +280,51 @@ static int fill_info(weir_data *data, const struct opening *o)
     return 0;
 }
 
+/* From here on the store reads nothing but what was signed. */
+static int guard(weir_data *data, const weir_data_options *opts)
+{
+    const char *pem = opts->verify_key, *prefix = data->within.prefix;
+    weir_store *other = NULL;
+    if (opts->flags & WEIR_DATA_BESIDE)
+        return weir_fail(EINVAL, "an index in the dataset would not be signed: make it before the "
+                                 "manifest");
+    int code = opts->proof ? weir_store_open(&other, opts->proof, NULL) : 0;
+    if (!code)
+        code = weir_trust_open(&data->trust, prefix, other ? other : data->store,
+                               other ? "" : prefix, pem, strlen(pem));
+    weir_store_close(other);
+    if (!code)
+        weir_store_set_guard(data->store, weir_trust_guard(data->trust));
+    return code;
+}
+
+/* What was found in bytes that nobody vouched for is not mixed with what was found in those that
+ * somebody has. */
+static int open_cache(weir_data *data, const weir_data_options *opts)
+{
+    const char *options = opts->options ? opts->options : "";
+    if (!data->trust)
+        return weir_cache_open(&data->cache, opts->cache, data->within.place, opts->options);
+    const char *id = weir_trust_key_id(data->trust);
+    size_t size = strlen(options) + strlen(id) + sizeof "&signed=";
+    char *both = weir_alloc(size);
+    if (!both)
+        return weir_fail_memory();
+    snprintf(both, size, "%s&signed=%s", options, id);
+    int code = weir_cache_open(&data->cache, opts->cache, data->within.place, both);
+    free(both);
+    return code;
+}
+
 static int open_parts(weir_data *data, struct opening *o)
 {
     int code = weir_within_find(&data->within, data->url);
     if (!code)
         code = weir_store_open(&data->store, data->within.store_url, NULL);
+    if (!code && o->opts.verify_key)
+        code = guard(data, &o->opts);
     if (!code)
-        code = weir_cache_open(&data->cache, o->opts.cache, data->within.place, o->opts.options);
+        code = open_cache(data, &o->opts);
     if (!code)
         code = find_or_make(o);
     return code ? code : fill_info(data, o);
@@ -322,6 +362,7 @@ void weir_data_close(weir_data *data)
     weir_index_close(data->index);
     weir_cache_close(&data->cache);
     weir_store_close(data->store);
+    weir_trust_close(data->trust);
     weir_within_free(&data->within);
     free(data->index_name);
     free(data->schema);

@@ -99,3 +99,8 @@ const struct weir_guard *weir_trust_guard(const struct weir_trust *trust)
 {
     return &trust->guard;
 }
+
+const char *weir_trust_key_id(const struct weir_trust *trust)
+{
+    return trust->proof.key_id;
+}

@@ -30,6 +30,8 @@ struct weir_trust;
 int weir_trust_open(struct weir_trust **out, const char *prefix, weir_store *proof,
                     const char *proof_prefix, const char *pem, size_t pem_size);
 void weir_trust_close(struct weir_trust *trust);
+/* Which key it is (sign.h). Borrowed. */
+const char *weir_trust_key_id(const struct weir_trust *trust);
 /* Borrowed. */
 const struct weir_guard *weir_trust_guard(const struct weir_trust *trust);
 

@@ -45,6 +45,11 @@ int weir_object_map(struct weir_map **out, weir_object *obj)
                          "'%s' is not Weir's own, and its owner may truncate it: it is "
                          "read, not mapped",
                          obj->key);
+    if (obj->store->guard)
+        return weir_fail(ENOTSUP,
+                         "'%s' is read, not mapped: what was signed is checked when it is read, "
+                         "and a mapping could change after that",
+                         obj->key);
     uint64_t words = obj->sealed.seal.blocks / WORD_BITS + 1;
     struct weir_map *map = weir_alloc(sizeof *map + words * sizeof map->checked[0]);
     if (!map)

@@ -220,3 +220,61 @@ def test_nothing_there(weir):
     assert "there are no files" in weir.fails("data", "manifest", "empty")
     assert "nowhere" in weir.fails("data", "manifest", "nowhere")
     assert "power of two" in weir.fails("data", "manifest", "empty", "--block", "100K", rc=2)
+
+
+def mds(weir, samples=200, name="mds"):
+    """A small MDS dataset, written by hand: one bytes column."""
+    header = (b'{"column_encodings": ["bytes"], "column_names": ["x"], "column_sizes": [null], '
+              b'"compression": null, "format": "mds", "hashes": [], "size_limit": null, '
+              b'"version": 2}')
+    rows = [struct.pack("<I", 20000) + bytes([i]) * 20000 for i in range(samples)]
+    at = 4 * (samples + 2) + len(header)
+    offsets = [at + sum(map(len, rows[:i])) for i in range(samples + 1)]
+    shard = struct.pack(f"<I{samples + 1}I", samples, *offsets) + header + b"".join(rows)
+    weir.file(f"{name}/shard.00000.mds", shard)
+    weir.file(f"{name}/index.json", '{"version": 2, "shards": [{"column_encodings": ["bytes"], '
+              '"column_names": ["x"], "column_sizes": [null], "compression": null, "format": "mds",'
+              ' "hashes": [], "raw_data": {"basename": "shard.00000.mds", "bytes": %d, "hashes": '
+              '{}}, "samples": %d, "size_limit": null, "version": 2, "zip_data": null}]}'
+              % (len(shard), samples))
+    return weir.cwd / name, offsets
+
+
+def test_readers_with_a_key(weir):
+    """What was signed is read; anything else is refused, where it is."""
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    where, offsets = mds(weir)
+    private, public = keys(weir)
+    _, other = keys(weir, "other")
+
+    def cat(number, **more):
+        return weir("data", "cat", "mds", str(number), "--field", "x", "--key", public, **more)
+
+    assert "there is no manifest" in weir.fails("data", "cat", "mds", "0", "--key", public)
+    weir("data", "manifest", "mds", "--block", "64K")
+    assert "is not signed" in weir.fails("data", "cat", "mds", "0", "--key", public)
+    weir("data", "sign", "mds", "--key", private)
+    assert "another key" in weir.fails("data", "cat", "mds", "0", "--key", other)
+    for number in (0, 3, 199):
+        assert cat(number).raw == bytes([number]) * 20000
+    bad = 100
+    flip(where / "shard.00000.mds", offsets[bad] + 1000)
+    weir("data", "cat", "mds", str(bad))  # without a key nobody knows
+    assert "is not what was signed in block" in weir.fails(
+        "data", "cat", "mds", str(bad), "--field", "x", "--key", public)
+    assert cat(0).raw == bytes(20000)
+    shutil.copy(where / "shard.00000.mds", where / "shard.00001.mds")
+    text = (where / "index.json").read_text()
+    (where / "index.json").write_text(text.replace("shard.00000", "shard.00001"))
+    assert "index.json" in weir.fails("data", "cat", "mds", "0", "--key", public)
+
+
+def test_a_key_and_a_manifest_elsewhere(weir):
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    where, _ = mds(weir, 20)
+    private, public = keys(weir)
+    weir("data", "manifest", "mds", "--output", "m")
+    weir("data", "sign", "mds", "--manifest", "m", "--key", private)
+    read = ["data", "cat", "mds", "7", "--field", "x", "--key", public]
+    assert "there is no manifest" in weir.fails(*read)
+    assert weir(*read, "--manifest", "m").raw == bytes([7]) * 20000
