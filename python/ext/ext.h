@@ -56,6 +56,12 @@ void ext_list_free(struct ext_list *list);
 weir_store *ext_store_hold(PyObject *store);
 void ext_store_let_go(PyObject *store);
 
+/* The same of the dataset behind a Data object. */
+weir_data *ext_data_hold(PyObject *data);
+void ext_data_let_go(PyObject *data);
+/* Takes the batch over, also when it fails. */
+PyObject *ext_batch_new(weir_batch *batch);
+
 /* Converters for "O&" of whole numbers that fit: uint64_t, uint32_t. */
 int ext_u64(PyObject *number, void *out);
 int ext_u32(PyObject *number, void *out);
@@ -65,6 +71,9 @@ int ext_add_store(PyObject *module);
 int ext_add_ckpt(PyObject *module);
 int ext_add_restore(PyObject *module);
 int ext_add_run(PyObject *module);
+int ext_add_data(PyObject *module);
+int ext_add_batch(PyObject *module);
+int ext_add_loader(PyObject *module);
 int ext_add_type(PyObject *module, PyType_Spec *spec, PyObject **out);
 
 #endif

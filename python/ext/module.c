@@ -205,7 +205,8 @@ static int exec_module(PyObject *module)
     stale_error = add_error(module, "StaleError",
                             "A newer life of the run has begun, or what was read is gone.");
     if (!damaged_error || !stale_error || ext_add_store(module) || ext_add_ckpt(module) ||
-        ext_add_restore(module) || ext_add_run(module))
+        ext_add_restore(module) || ext_add_run(module) || ext_add_data(module) ||
+        ext_add_batch(module) || ext_add_loader(module))
         return -1;
     return PyModule_AddStringConstant(module, "version", weir_version());
 }

@@ -5,6 +5,9 @@
         ck.save(step, {"model": model, "optimizer": optimizer})
         loaded = ck.load(like={"model": model, "optimizer": optimizer})
 
+    for batch in weir.Dataset("/data/imagenet", batch_size=256):
+        train(batch["image"], batch["label"])
+
 weir.torch has the storage of torch.distributed.checkpoint.
 """
 from __future__ import annotations
@@ -14,11 +17,15 @@ from typing import Any, Optional, Union
 
 from ._weir import DamagedError, StaleError, Store as _Store, version as __version__
 from .checkpoint import Checkpointer, NonfiniteError, Resume, Saving
+from .columns import Batch, Ragged
+from .data import Dataset, Mixture
 from .loading import DamagedWarning, Loaded
+from .position import merge_states
 from .state import UnstorableError
 
-__all__ = ["Checkpointer", "DamagedError", "DamagedWarning", "Loaded", "NonfiniteError", "Resume",
-           "Saving", "StaleError", "Store", "UnstorableError", "open"]
+__all__ = ["Batch", "Checkpointer", "DamagedError", "DamagedWarning", "Dataset", "Loaded",
+           "Mixture", "NonfiniteError", "Ragged", "Resume", "Saving", "StaleError", "Store",
+           "UnstorableError", "merge_states", "open"]
 
 
 class Store(_Store):

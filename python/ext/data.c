@@ -1,0 +1,199 @@
+/* data.c - weir._weir.Data: a dataset and its single samples. */
+#include "ext.h"
+
+typedef struct {
+    PyObject_HEAD weir_data *data;
+    int holders; /* calls under way, loaders: the last one closes it */
+    int closed;
+} Data;
+
+static PyObject *data_type;
+
+static void close_if_free(Data *self)
+{
+    weir_data *data = self->data;
+    if (!self->closed || self->holders)
+        return;
+    self->data = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    weir_data_close(data);
+    Py_END_ALLOW_THREADS
+}
+
+weir_data *ext_data_hold(PyObject *object)
+{
+    Data *self = (Data *)object;
+    int is_data = PyObject_IsInstance(object, data_type);
+    if (is_data <= 0) {
+        if (!is_data)
+            PyErr_SetString(PyExc_TypeError, "a dataset is wanted");
+        return NULL;
+    }
+    if (self->closed || !self->data) {
+        PyErr_SetString(PyExc_ValueError, "the dataset is closed");
+        return NULL;
+    }
+    self->holders++;
+    Py_INCREF(object);
+    return self->data;
+}
+
+void ext_data_let_go(PyObject *object)
+{
+    ((Data *)object)->holders--;
+    close_if_free((Data *)object);
+    Py_DECREF(object);
+}
+
+/* Calls progress(more, total) on whichever thread; an exception stops. */
+static int on_progress(void *progress, uint64_t more, uint64_t total)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *answer =
+        PyObject_CallFunction(progress, "KK", (unsigned long long)more, (unsigned long long)total);
+    int stop = !answer;
+    if (stop)
+        PyErr_Clear();
+    Py_XDECREF(answer);
+    PyGILState_Release(gil);
+    return stop;
+}
+
+static int data_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"url",   "format",  "options",  "cache",
+                            "flags", "threads", "progress", NULL};
+    Data *self = (Data *)object;
+    const char *url;
+    PyObject *progress = NULL;
+    weir_data_options opts;
+    weir_data *data = NULL;
+    int code;
+    weir_data_options_init(&opts);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|zzzO&O&O", names, &url, &opts.format,
+                                     &opts.options, &opts.cache, ext_u32, &opts.flags, ext_u32,
+                                     &opts.threads, &progress))
+        return -1;
+    if (self->data || self->closed) {
+        PyErr_SetString(PyExc_ValueError, "the dataset is open already");
+        return -1;
+    }
+    if (progress && !Py_IsNone(progress)) {
+        opts.progress = on_progress;
+        opts.progress_arg = progress;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_data_open(&data, url, &opts);
+    Py_END_ALLOW_THREADS
+    if (code) {
+        ext_fail(code);
+        return -1;
+    }
+    self->data = data;
+    return 0;
+}
+
+static PyObject *data_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    ((Data *)object)->closed = 1;
+    close_if_free((Data *)object);
+    Py_RETURN_NONE;
+}
+
+static void data_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    Data *self = (Data *)object;
+    self->closed = 1;
+    if (self->data)
+        close_if_free(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static PyObject *data_info(PyObject *object, PyObject *unused)
+{
+    weir_data *data = ext_data_hold(object);
+    (void)unused;
+    if (!data)
+        return NULL;
+    const weir_data_info *info = weir_data_info_get(data);
+    PyObject *out = Py_BuildValue(
+        "{s:s,s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:K}", "url", info->url, "format",
+        info->format, "digest", info->digest, "schema", info->schema, "index", info->index,
+        "samples", (unsigned long long)info->samples, "shards", (unsigned long long)info->shards,
+        "sample_bytes", (unsigned long long)info->sample_bytes, "sample_bytes_max",
+        (unsigned long long)info->sample_bytes_max, "file_bytes",
+        (unsigned long long)info->file_bytes, "index_bytes", (unsigned long long)info->index_bytes,
+        "built", info->built, "scanned", (unsigned long long)info->scanned);
+    ext_data_let_go(object);
+    return out;
+}
+
+/* (name, kind, dtype, shape, bytes) */
+static PyObject *field_tuple(const weir_field *field)
+{
+    return Py_BuildValue(
+        "NisNy#",
+        PyUnicode_DecodeUTF8(field->name, (Py_ssize_t)field->name_size, "surrogateescape"),
+        (int)field->kind, field->dtype, ext_shape(field->shape, field->ndim),
+        field->data ? field->data : "", (Py_ssize_t)field->size);
+}
+
+static PyObject *fields_list(weir_data_sample *sample)
+{
+    const weir_field *fields;
+    uint32_t count;
+    int code = weir_data_sample_fields(sample, &fields, &count);
+    if (code)
+        return ext_fail(code);
+    PyObject *list = PyList_New(count);
+    for (uint32_t i = 0; list && i < count; i++) {
+        PyObject *row = field_tuple(&fields[i]);
+        if (!row || PyList_SetItem(list, i, row))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* sample(number) -> [(name, kind, dtype, shape, bytes), …] */
+static PyObject *data_sample(PyObject *object, PyObject *args)
+{
+    uint64_t number;
+    weir_data_sample *sample = NULL;
+    int code;
+    if (!PyArg_ParseTuple(args, "O&", ext_u64, &number))
+        return NULL;
+    weir_data *data = ext_data_hold(object);
+    if (!data)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    code = weir_data_sample_open(&sample, data, number);
+    Py_END_ALLOW_THREADS
+    PyObject *out = code ? ext_fail(code) : fields_list(sample);
+    weir_data_sample_close(sample);
+    ext_data_let_go(object);
+    return out;
+}
+
+static PyMethodDef methods[] = {
+    {"info", data_info, METH_NOARGS, NULL},
+    {"sample", data_sample, METH_VARARGS, NULL},
+    {"close", data_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, data_init},
+    {Py_tp_dealloc, data_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"weir._weir.Data", sizeof(Data), 0, Py_TPFLAGS_DEFAULT, slots};
+
+int ext_add_data(PyObject *module)
+{
+    return ext_add_type(module, &spec, &data_type);
+}

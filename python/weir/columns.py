@@ -1,0 +1,163 @@
+"""What a batch is in Python: a dict of columns, which are views of the batch's own memory."""
+from __future__ import annotations
+
+import json
+from typing import Any, Iterator, Optional
+
+from . import _weir
+
+BYTES, TEXT, JSON, ARRAY, NONE = range(5)  # weir_field_kind
+
+
+def _numpy() -> Any:
+    try:
+        import numpy
+    except ImportError as error:
+        raise ImportError("arrays of a dataset need numpy") from error
+    return numpy
+
+
+def _tensor(array: Any) -> Any:
+    import torch
+    return torch.from_numpy(array)
+
+
+def value_of(kind: int, data: Any, dtype: str, shape: tuple[int, ...], as_torch: bool) -> Any:
+    """A value in Python: bytes, str, what the JSON says, an array, or None."""
+    if kind == BYTES:
+        return data
+    if kind == TEXT:
+        return str(data, "utf-8")
+    if kind == JSON:
+        return json.loads(bytes(data))
+    if kind == NONE:
+        return None
+    np = _numpy()
+    array = np.frombuffer(bytearray(data) if isinstance(data, bytes) else data, dtype)
+    array = array.reshape(shape)
+    return _tensor(array) if as_torch else array
+
+
+class Batch(dict[str, Any]):
+    """The columns by name; numbers, epochs: of each sample, which it is and when it was drawn;
+    position: where the global batch begins; parts: of a mixture, the number of its dataset."""
+    position: int
+    numbers: Any
+    epochs: Any
+    parts: Any
+
+
+class Ragged:
+    """Values of different sizes: a list of them, made when asked for.
+
+    Bytes are memoryviews, text is str. `data` and `offsets` are all values in one array (offsets
+    count its elements), where they have one kind and dtype.
+    """
+
+    def __init__(self, batch: Any, column: int, row: tuple[Any, ...], length: int,
+                 as_torch: bool) -> None:
+        self._batch, self._column, self._row = batch, column, row
+        self._length, self._as_torch = length, as_torch
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, i: int) -> Any:
+        if i < 0:
+            i += self._length
+        if not 0 <= i < self._length:
+            raise IndexError(i)
+        kind, at, size, dtype, shape = self._batch.value(self._column, i)
+        return value_of(kind, memoryview(self._batch)[at:at + size], dtype, shape, self._as_torch)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(self._length))
+
+    def tolist(self) -> list[Any]:
+        """All of them; bytes as bytes, arrays as arrays."""
+        kind = self._row[1]
+        values: list[Any] = self._batch.values(self._column)
+        if kind in (BYTES, TEXT):
+            return values
+        return [self[i] if kind != JSON and isinstance(value, tuple) or kind == NONE
+                else value if value is None else json.loads(value)
+                for i, value in enumerate(values)]
+
+    def _all(self) -> tuple[Any, Any]:
+        np = _numpy()
+        _, kind, dtype, _, at, size, offsets = self._row
+        if offsets < 0:
+            raise ValueError("its values have different kinds or dtypes: take them one by one")
+        width = np.dtype(dtype).itemsize if kind == ARRAY else 1
+        data = np.frombuffer(self._batch, dtype if kind == ARRAY else "u1", size // width, at)
+        begins = np.frombuffer(self._batch, "u8", self._length + 1, offsets).astype("i8") // width
+        return data, begins
+
+    @property
+    def data(self) -> Any:
+        found = self._all()[0]
+        return _tensor(found) if self._as_torch else found
+
+    @property
+    def offsets(self) -> Any:
+        found = self._all()[1]
+        return _tensor(found) if self._as_torch else found
+
+    def __reduce__(self) -> Any:
+        return _copied, (self.tolist(),)
+
+    def __repr__(self) -> str:
+        return f"<Ragged: {self._length} values>"
+
+
+class Copied(list[Any]):
+    """A Ragged that came from another process."""
+
+    def tolist(self) -> list[Any]:
+        return list(self)
+
+
+def _copied(values: list[Any]) -> Copied:
+    return Copied(values)
+
+
+class Maker:
+    """Makes Batches out of the library's."""
+
+    def __init__(self, collate: str, as_torch: bool, pin_memory: bool) -> None:
+        if collate not in ("stack", "list"):
+            raise ValueError(f"collate is 'stack' or 'list', not {collate!r}")
+        self.collate = collate
+        self.as_torch = as_torch or pin_memory
+        self.pin_memory = pin_memory
+
+    def _stacked(self, batch: Any, row: tuple[Any, ...], samples: int) -> Any:
+        np = _numpy()
+        _, _, dtype, shape, at, size, _ = row
+        width = np.dtype(dtype).itemsize
+        array = np.frombuffer(batch, dtype, size // width, at).reshape((samples, *shape))
+        if not self.as_torch:
+            return array
+        tensor = _tensor(array)
+        return tensor.pin_memory() if self.pin_memory else tensor
+
+    def _column(self, batch: Any, i: int, row: tuple[Any, ...], samples: int) -> Any:
+        if row[3] is not None:
+            stacked = self._stacked(batch, row, samples)
+            return stacked if self.collate == "stack" else list(stacked)
+        ragged = Ragged(batch, i, row, samples, self.as_torch)
+        return ragged if self.collate == "stack" else ragged.tolist()
+
+    def make(self, batch: "_weir.Batch") -> Batch:
+        np = _numpy()
+        position, samples, numbers, epochs, parts, columns = batch.layout()
+        out = Batch((row[0], self._column(batch, i, row, samples))
+                    for i, row in enumerate(columns))
+        out.position = position
+        out.numbers = np.frombuffer(batch, "u8", samples, numbers).view("i8")
+        out.epochs = np.frombuffer(batch, "u8", samples, epochs).view("i8")
+        out.parts = None if parts < 0 else np.frombuffer(batch, "u4", samples, parts)
+        return out
+
+
+__all__: Optional[list[str]] = ["Batch", "Maker", "Ragged", "value_of"]

@@ -1,0 +1,309 @@
+"""Datasets: batches in an order that is computed, the same for any number of ranks and workers."""
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from multiprocessing import RawValue
+from multiprocessing.context import get_spawning_popen
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
+
+from . import _weir
+from .columns import Batch, Maker, value_of
+from .place import data_parallel
+from .position import FULL, Position, merge_states
+
+Url = Union[str, "os.PathLike[str]"]
+WEIGHT_ONE = 1 << 40  # weights are whole numbers to the library: shares of this
+
+
+def _weights(given: Sequence[float]) -> list[int]:
+    total = float(sum(given))
+    if not total > 0 or min(given) < 0:
+        raise ValueError(f"weights are numbers above 0, not {list(given)}")
+    return [round(weight / total * WEIGHT_ONE) for weight in given]
+
+
+def _open(url: str, **options: Any) -> _weir.Data:
+    """Opens a dataset on a thread of its own: Ctrl-C stops the making of an index."""
+    box: dict[str, Any] = {}
+    stop = threading.Event()
+    tell = options.pop("progress", None)
+
+    def progress(more: int, total: int) -> None:
+        if stop.is_set():
+            raise InterruptedError
+        if tell is not None:
+            tell(more, total)
+
+    def run() -> None:
+        try:
+            box["data"] = _weir.Data(url, progress=progress, **options)
+        except BaseException as error:  # is raised where it was asked for
+            box["error"] = error
+
+    thread = threading.Thread(target=run, name="weir-open", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.1)
+    except BaseException:
+        stop.set()
+        thread.join()
+        raise
+    if "error" in box:
+        raise box["error"]
+    return box["data"]
+
+
+def _worker() -> tuple[int, int]:
+    """Which worker of a torch DataLoader this process is, and of how many; 0 of 1 if none."""
+    loaded = sys.modules.get("torch.utils.data")
+    info = loaded.get_worker_info() if loaded is not None else None
+    return (info.id, info.num_workers) if info is not None else (0, 1)
+
+
+class Dataset:
+    """A dataset, iterable by batches and indexable by samples.
+
+        ds = weir.Dataset("/data/imagenet", batch_size=256, seed=1)
+        for batch in ds:                # one epoch; the next loop is the next epoch
+            train(batch["image"], batch["label"])
+        checkpointer.save(step, state, loader=ds.state_dict())
+
+    url: a directory of MDS, WebDataset, TFRecord, JSONL, LitData or token files, or any files; or
+    several of them, mixed by `weights`. batch_size: samples for each rank. seed, lanes, window: the
+    order; window="full" shuffles everything with everything. dp_rank, dp_size, mesh: who we are
+    among those that get different samples; found out from torch.distributed, torchrun or Slurm if
+    not given. fields: only these. seq_len, eot, options: of token files, and of formats in general.
+
+    A loop runs to the end of the epoch, and on from where the last one stopped; batches are always
+    full and run over the ends of epochs. epochs=n: a loop is exactly n epochs, and the last batch
+    of it may be smaller: for evaluation.
+
+    A batch is a dict: fields that are arrays of one shape in all samples are stacked into one
+    array, any others are Ragged. collate="list": lists of values instead. as_torch: tensors.
+    Arrays are views of the batch's memory, which is used again when the last of them is gone.
+
+    threads, prefetch (batches), memory (bytes): bounds of what is done ahead. Works as it is, and
+    in torch's DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "Dataset":
+        """One that torch's DataLoader knows as iterable, if torch is there."""
+        torch = sys.modules.get("torch.utils.data")
+        if torch is not None and not issubclass(cls, torch.IterableDataset):
+            cls = type(cls.__name__, (cls, torch.IterableDataset),
+                       {"__module__": cls.__module__, "__reduce__": _reduce, "_plain": cls})
+        return object.__new__(cls)
+
+    def __init__(self, url: Union[Url, Sequence[Url]], *, batch_size: int = 1,
+                 shuffle: bool = True, seed: int = 0, dp_rank: Optional[int] = None,
+                 dp_size: Optional[int] = None, mesh: Any = None,
+                 fields: Optional[Iterable[str]] = None, weights: Optional[Sequence[float]] = None,
+                 lanes: Optional[int] = None, window: Union[None, int, str] = None,
+                 seq_len: Optional[int] = None, eot: Optional[int] = None,
+                 format: Optional[str] = None, options: Optional[dict[str, Any]] = None,
+                 epochs: Optional[int] = None, threads: Optional[int] = None, prefetch: int = 8,
+                 memory: int = 512 << 20, collate: str = "stack", as_torch: bool = False,
+                 pin_memory: bool = False, cache: Optional[Url] = None,
+                 progress: Optional[Callable[[int, int], Any]] = None) -> None:
+        urls = [url] if isinstance(url, (str, os.PathLike)) else list(url)
+        if weights is None and len(urls) != 1:
+            weights = [1.0] * len(urls)
+        if weights is not None and len(weights) != len(urls):
+            raise ValueError(f"{len(urls)} datasets and {len(weights)} weights")
+        if epochs is not None and epochs < 1:
+            raise ValueError(f"epochs is a number from 1, or None, not {epochs}")
+        self.urls = [os.fspath(one) for one in urls]
+        self.names = list(self.urls)
+        self.dp_rank, self.dp_size = data_parallel(dp_rank, dp_size, mesh)
+        self.batch_size, self.epochs = batch_size, epochs
+        extra = {"seq_len": seq_len, "eot": eot, **(options or {})}
+        text = "&".join(f"{key}={value}" for key, value in extra.items() if value is not None)
+        self._open_options = dict(format=format, options=text or None,
+                                  cache=None if cache is None else os.fspath(cache))
+        self._how = dict(weights=None if weights is None else _weights(weights),
+                         fields=None if fields is None else
+                         [name.encode("utf-8", "surrogateescape") for name in fields],
+                         batch_size=batch_size, rank=self.dp_rank, ranks=self.dp_size,
+                         threads=threads or 0, prefetch=prefetch, memory=memory)
+        self._maker = Maker(collate, as_torch, pin_memory)
+        self._pid = 0
+        self._parts: list[_weir.Data] = []
+        self._loader: Optional[_weir.Loader] = None
+        self._passed = RawValue("Q", 0)  # where workers stopped: the next loop begins there
+        self._open_parts(progress)
+        order = {"seed": seed, "shuffle": shuffle, "lanes": lanes or 0,
+                 "window": FULL if window == "full" else window or 0}
+        self._position = Position(order, [part.info() for part in self._parts], batch_size,
+                                  self.dp_rank, self.dp_size)
+        self._end = FULL  # of the open loader
+        self._loop_end: Optional[int] = None
+
+    # ---- its life ----
+
+    def _open_parts(self, progress: Optional[Callable[[int, int], Any]] = None) -> None:
+        if self._pid == os.getpid():
+            return
+        self._loader = None  # a parent's: it is not ours to close
+        self._parts = [_open(url, progress=progress, **self._open_options) for url in self.urls]
+        self._pid = os.getpid()
+
+    def _start(self, end: int) -> _weir.Loader:
+        """A loader from where we are, or the one that is there."""
+        if self._loader is not None and self._end != end:
+            self._stop()
+        if self._loader is None:
+            self._open_parts()
+            worker, workers = _worker()
+            how = dict(self._how)
+            self._loader = _weir.Loader(self._parts, how.pop("weights"), how.pop("fields"), **how,
+                                        **self._position.order, worker=worker, workers=workers,
+                                        position=self._position.start, end=end)
+            self._end = end
+            self._position.opened(self._loader.state())
+        return self._loader
+
+    def _stop(self) -> None:
+        """Ends the loader; what it delivered stays counted."""
+        loader, self._loader = self._loader, None
+        if loader is not None and self._pid == os.getpid():
+            self._position.closed(loader, _worker()[0])
+            loader.close()
+
+    def close(self) -> None:
+        self._stop()
+        if self._pid == os.getpid():
+            for part in self._parts:
+                part.close()
+
+    def __enter__(self) -> "Dataset":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        return _reduce(self)
+
+    # ---- what it is ----
+
+    def info(self) -> dict[str, Any]:
+        """Format, number of samples and shards, bytes, digest; of several, of each."""
+        self._open_parts()
+        found = [part.info() for part in self._parts]
+        return found[0] if len(found) == 1 else dict(zip(self.names, found))
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are."""
+        return self._position.samples
+
+    def __len__(self) -> int:
+        """The batches of the loop that is under way, or would begin now."""
+        begin = max(self._position.now(self._own_loader()), self._passed.value)
+        end = self._position.loop_end(self.epochs, begin)
+        return -((begin - end) // self._position.step)
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        """One sample by its number, as a dict; not shuffled."""
+        if len(self.urls) > 1:
+            raise TypeError("a mixture has no sample numbers: index its datasets")
+        self._open_parts()
+        if number < 0:
+            number += self.samples
+        if not 0 <= number < self.samples:
+            raise IndexError(f"there is no sample {number}: there are {self.samples}")
+        return {name: value_of(kind, data, dtype, shape, self._maker.as_torch)
+                for name, kind, dtype, shape, data in self._parts[0].sample(number)}
+
+    # ---- batches ----
+
+    def _own_loader(self) -> Optional[_weir.Loader]:
+        return self._loader if self._pid == os.getpid() else None
+
+    def _begin(self, workers: int) -> int:
+        """Begins a loop; returns its end."""
+        self._open_parts()
+        position = self._position
+        if workers > 1:
+            self._loader = None  # of a loop that was left: all workers begin it again together
+            position.start = max(position.start, self._passed.value)
+            return position.loop_end(self.epochs)
+        return position.loop_end(self.epochs, position.now(self._loader))
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker, workers = _worker()
+        end = self._loop_end = self._begin(workers)
+        position = self._position
+        while position.now(self._loader, worker) + worker * position.step < end:
+            loader = self._start(FULL if self.epochs is None else end)
+            try:
+                batch = loader.next()
+            except OSError:
+                self._stop()  # the next loop tries again
+                raise
+            if batch is None:
+                break
+            yield self._maker.make(batch)
+        if workers > 1:
+            self._stop()
+            position.start, position.end = position.after(end), None
+            self._passed.value = max(self._passed.value, position.start)
+
+    # ---- where it is ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in a few numbers: what was delivered to the caller, not what is ready."""
+        return self._position.state(self._own_loader(), *_worker(), self._loop_end)
+
+    def load_state_dict(self, state: Union[dict[str, Any], Sequence[dict[str, Any]]]) -> None:
+        """Goes on from there, with any number of ranks. A list: the states of all ranks, or of all
+        workers; digests of epochs then stay complete when their number has changed."""
+        self._stop()
+        self._position.load(state, *_worker())
+        self._passed.value = 0
+
+    def digests(self) -> Any:
+        """What was delivered here of the last epochs: {epoch: (samples, digest)}; of several
+        datasets, for each. Digests of ranks add up: see merge_states()."""
+        found = self.state_dict()["parts"]
+        out = [{epoch: (count, digest) for epoch, count, digest in part["epochs"]}
+               for part in found]
+        return out[0] if len(out) == 1 else dict(zip(self.names, out))
+
+    def stats(self) -> dict[str, Any]:
+        """Rates, memory, and how long callers waited, and for what; since the loader was opened."""
+        loader = self._own_loader()
+        return loader.stats() if loader is not None else {}
+
+
+def _reduce(self: Dataset) -> Any:
+    state = dict(self.__dict__, _loader=None, _parts=[], _pid=0)
+    if get_spawning_popen() is None:  # shared with workers only
+        state["_passed"] = None
+    return _rebuild, (getattr(type(self), "_plain", type(self)), state)
+
+
+def _rebuild(cls: type, state: dict[str, Any]) -> Dataset:
+    self = Dataset.__new__(cls)
+    self.__dict__.update(state)
+    if self._passed is None:
+        self._passed = RawValue("Q", 0)
+    return self
+
+
+class Mixture(Dataset):
+    """Several datasets by weight: {name: (url, weight)}; otherwise as Dataset.
+
+        weir.Mixture({"web": ("/data/web", 0.8), "code": ("/data/code", 0.2)}, batch_size=8)
+    """
+
+    def __init__(self, parts: dict[str, tuple[Url, float]], **options: Any) -> None:
+        super().__init__([url for url, _ in parts.values()],
+                         weights=[weight for _, weight in parts.values()], **options)
+        self.names = list(parts)
+
+
+__all__ = ["Dataset", "Mixture", "merge_states"]

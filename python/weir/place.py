@@ -1,0 +1,42 @@
+"""Who we are among those that get different samples."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from . import life
+
+DATA_DIMS = {"data", "ddp", "fsdp", "replicate", "shard", "batch"}
+
+
+def _is_data(name: str) -> bool:
+    return name in DATA_DIMS or name.startswith("dp")
+
+
+def _of_mesh(mesh: Any) -> tuple[int, int]:
+    """Of a DeviceMesh: along its only dimension, or those named dp, dp_…, data, fsdp, …"""
+    names = mesh.mesh_dim_names
+    if mesh.ndim == 1:
+        dims = [0]
+    else:
+        dims = [i for i, name in enumerate(names or ()) if _is_data(name)]
+        if not dims:
+            raise ValueError(f"which dimensions of the mesh {names} are data-parallel is not known: "
+                             "give mesh['…'], or dp_rank and dp_size")
+    rank, size = 0, 1
+    for dim in dims:
+        rank = rank * mesh.size(dim) + mesh.get_local_rank(dim)
+        size *= mesh.size(dim)
+    return rank, size
+
+
+def data_parallel(rank: Optional[int], size: Optional[int], mesh: Any) -> tuple[int, int]:
+    """From the arguments, a DeviceMesh, torch's process group, torchrun's or Slurm's variables."""
+    if (rank is None) != (size is None):
+        raise ValueError("dp_rank and dp_size come together")
+    if rank is None or size is None:
+        return _of_mesh(mesh) if mesh is not None else life.rank_and_ranks()
+    if mesh is not None:
+        raise ValueError("dp_rank and dp_size, or a mesh: not both")
+    if not 0 <= rank < size:
+        raise ValueError(f"there is no rank {rank} of {size}")
+    return rank, size

@@ -1,0 +1,198 @@
+"""Where a loader is: positions, what was delivered of each epoch, and states that can be saved.
+
+A position counts samples of all ranks, over all epochs. Worker w of n delivers the batches that
+begin at start + (w + i n) B: `start` is the same for all workers of a loop, until a state is saved
+of one that has delivered some of its own.
+"""
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Union
+
+State = dict[str, Any]
+FORMAT = 1
+FULL = (1 << 64) - 1
+EPOCHS_KEPT = 8  # in a state: those that ended lately, and the current one
+MODULO = 1 << 128
+
+
+class Tally:
+    """What was delivered of the epochs of one dataset: {epoch: (samples, digest)}."""
+
+    def __init__(self, rows: Sequence[Any] = ()) -> None:
+        self.epochs: dict[int, tuple[int, int]] = {}
+        self.add((epoch, count, int(digest, 16)) for epoch, count, digest in rows)
+
+    def add(self, rows: Any) -> None:
+        for epoch, count, digest in rows:
+            had, total = self.epochs.get(epoch, (0, 0))
+            self.epochs[epoch] = (had + count, (total + digest) % MODULO)
+
+    def rows(self) -> list[list[Any]]:
+        return [[epoch, *self.epochs[epoch][:1], f"{self.epochs[epoch][1]:032x}"]
+                for epoch in sorted(self.epochs)[-EPOCHS_KEPT:]]
+
+
+def _delivered(part: State) -> list[tuple[int, int, int]]:
+    return [(epoch, count, int.from_bytes(digest, "little"))
+            for epoch, count, digest in part["tallies"]]
+
+
+class Position:
+    """Of one loader; `order` says how samples are ordered, `parts` what the datasets are."""
+
+    def __init__(self, order: State, infos: list[State], batch_size: int, rank: int,
+                 ranks: int) -> None:
+        self.order = order
+        self.parts = [{"digest": info["digest"], "samples": info["samples"]} for info in infos]
+        self.samples = sum(part["samples"] for part in self.parts)
+        self.batch_size, self.rank, self.ranks = batch_size, rank, ranks
+        self.step = batch_size * ranks
+        self.start = 0
+        self.end: Optional[int] = None  # of a worker's loop that goes on
+        self.tallies = [Tally() for _ in infos]
+        self._fixed: list[State] = []  # lanes and windows that a loaded state names
+
+    # ---- loops ----
+
+    def loop_end(self, epochs: Optional[int], start: Optional[int] = None) -> int:
+        """Where a loop that begins at start ends: at the end of the epoch, or of so many."""
+        if self.end is not None:
+            return self.end
+        length = self.samples * (epochs or 1)
+        return ((self.start if start is None else start) // length + 1) * length
+
+    def after(self, end: int) -> int:
+        """Where the first batch begins that does not begin before the end."""
+        return self.start - (self.start - end) // self.step * self.step
+
+    def now(self, loader: Any, worker: int = 0) -> int:
+        return loader.state()["position"] - worker * self.step if loader else self.start
+
+    def opened(self, state: State) -> None:
+        """A loader was opened: is its order the one that was asked for?"""
+        for part, found, fixed in zip(self.parts, state["parts"], self._fixed or state["parts"]):
+            part["lanes"], part["window"] = found["lanes"], found["window"]
+            if (found["lanes"], found["window"]) != (fixed["lanes"], fixed["window"]):
+                raise ValueError(f"the state has {fixed['lanes']} lanes and a window of "
+                                 f"{fixed['window']}, not {found['lanes']} and "
+                                 f"{found['window']}: open the dataset with these")
+
+    def closed(self, loader: Any, worker: int) -> None:
+        """A loader ends: what it delivered stays counted."""
+        self.start = self.now(loader, worker)
+        for tally, part in zip(self.tallies, loader.state()["parts"]):
+            tally.add(_delivered(part))
+
+    # ---- states ----
+
+    def state(self, loader: Any, worker: int, workers: int, end: Optional[int]) -> State:
+        found = loader.state()["parts"] if loader else [{"tallies": []}] * len(self.parts)
+        parts = []
+        for part, tally, more in zip(self.parts, self.tallies, found):
+            total = Tally(tally.rows())
+            total.add(_delivered(more))
+            parts.append({**part, "epochs": total.rows()})
+        state = {"weir": FORMAT, "position": self.now(loader, worker),
+                 "epoch": self.now(loader, worker) // self.samples,
+                 "seed": self.order["seed"], "shuffle": self.order["shuffle"],
+                 "batch_size": self.batch_size, "dp_rank": self.rank, "dp_size": self.ranks,
+                 "parts": parts}
+        if workers > 1:
+            state["worker"] = [worker, workers, FULL if end is None else end]
+        return state
+
+    def _check(self, state: State) -> None:
+        if state.get("weir") != FORMAT:
+            raise ValueError("this is no state of a weir.Dataset, or one of a newer Weir")
+        mine = [part["digest"] for part in self.parts]
+        theirs = [part["digest"] for part in state["parts"]]
+        if mine != theirs:
+            raise ValueError(f"the state is of other data: its digest is {', '.join(theirs)}, "
+                             f"that of this dataset is {', '.join(mine)}")
+        for key in ("seed", "shuffle"):
+            if state[key] != self.order[key]:
+                raise ValueError(f"the state has {key}={state[key]}, the dataset was opened with "
+                                 f"{key}={self.order[key]}")
+
+    def _fix_order(self, parts: list[State]) -> None:
+        """The order goes on as it was, whatever the defaults are by now."""
+        self._fixed = [part for part in parts if "lanes" in part]
+        for key in ("lanes", "window"):
+            values = {part[key] for part in self._fixed}
+            if len(values) == 1:
+                (value,) = values
+                if self.order[key] not in (0, value):
+                    raise ValueError(f"the state has {key}={value}, the dataset was opened with "
+                                     f"{key}={self.order[key]}")
+                self.order[key] = value
+
+    def load(self, state: Union[State, Sequence[State]], worker: int, workers: int) -> None:
+        if not isinstance(state, dict):
+            state = merge_states(state)
+        self._check(state)
+        own = state.get("worker")
+        if own and own[:2] != [worker, workers]:
+            raise ValueError(f"the state is that of worker {own[0]} of {own[1]}: load those of all "
+                             "workers, as a list")
+        self._fix_order(state["parts"])
+        self.start, self.end = state["position"], own[2] if own else None
+        # What all ranks delivered is counted on, by one of them; what one did, by that one.
+        mine = [self.rank, self.ranks]
+        counts = self.rank == 0 if state["dp_rank"] is None else mine == [state["dp_rank"],
+                                                                          state["dp_size"]]
+        self.tallies = [Tally(part["epochs"] if counts else ()) for part in state["parts"]]
+
+
+def _common(states: Sequence[State], position: int) -> State:
+    """What is the same in all, and the sums of what is not."""
+    first = states[0]
+    same = ("weir", "seed", "shuffle", "dp_size")
+    for state in states:
+        if any(state[key] != first[key] for key in same) or \
+                [part["digest"] for part in state["parts"]] != \
+                [part["digest"] for part in first["parts"]]:
+            raise ValueError("the states are not of the same run: data, seed or ranks differ")
+    parts = []
+    for rows in zip(*(state["parts"] for state in states)):
+        total = Tally()
+        for row in rows:
+            total.add((epoch, count, int(digest, 16)) for epoch, count, digest in row["epochs"])
+        parts.append({**rows[0], "epochs": total.rows()})
+    samples = sum(part["samples"] for part in parts)
+    return {**first, "position": position, "epoch": position // samples, "parts": parts}
+
+
+def _merge_workers(states: Sequence[State]) -> State:
+    """Of one rank: the batches of workers take turns."""
+    if "worker" not in states[0]:
+        return states[0]
+    count = states[0]["worker"][1]
+    found = {state["worker"][0]: state for state in states}
+    if sorted(found) != list(range(count)):
+        raise ValueError(f"states of workers {sorted(found)}: there are {count}")
+    step = states[0]["batch_size"] * states[0]["dp_size"]
+    merged = _common(list(found.values()),
+                     min(state["position"] + worker * step for worker, state in found.items()))
+    del merged["worker"]
+    return merged
+
+
+def merge_states(states: Sequence[State]) -> State:
+    """One state out of those of all data-parallel ranks, and of their workers: the position that
+    they share, and the sums of their digests."""
+    if not states:
+        raise ValueError("there are no states")
+    by_rank: dict[Optional[int], dict[int, State]] = {}
+    for state in states:  # tensor-parallel ranks have equal ones: one of them is enough
+        by_rank.setdefault(state["dp_rank"], {}).setdefault(state.get("worker", [0])[0], state)
+    ranks = {rank: _merge_workers(list(found.values())) for rank, found in by_rank.items()}
+    first = next(iter(ranks.values()))
+    if None in ranks and len(ranks) == 1:
+        return first
+    if sorted(ranks, key=str) != sorted(range(first["dp_size"]), key=str):
+        raise ValueError(f"states of ranks {sorted(ranks, key=str)}: there are "
+                         f"{first['dp_size']}")
+    if any(state["position"] != first["position"] for state in ranks.values()):
+        raise ValueError("the states are not of the same step: " + ", ".join(
+            f"rank {rank} is at {state['position']}" for rank, state in ranks.items()))
+    return {**_common(list(ranks.values()), first["position"]), "dp_rank": None}
