@@ -20,7 +20,7 @@ def _of_mesh(mesh: Any) -> tuple[int, int]:
     else:
         dims = [i for i, name in enumerate(names or ()) if _is_data(name)]
         if not dims:
-            raise ValueError(f"which dimensions of the mesh {names} are data-parallel is not known: "
+            raise ValueError(f"which dimensions of the mesh {names} are data-parallel is unknown: "
                              "give mesh['…'], or dp_rank and dp_size")
     rank, size = 0, 1
     for dim in dims:
