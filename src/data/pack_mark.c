@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "data/pack_parts.h"
+#include "store/store.h"
 #include "util/hash.h"
 #include "util/json.h"
 #include "util/sys.h"
@@ -35,6 +36,7 @@ static int is_there(const char *key, weir_store *store, const char *meta, weir_o
     const weir_info *info = weir_object_info(obj);
     if (info->kind == WEIR_KIND_SEALED &&
         (!meta || (info->meta_bytes == strlen(meta) && !memcmp(info->meta, meta, strlen(meta))))) {
+        weir_object_settle(obj);
         *out = obj;
         return 1;
     }
@@ -258,6 +260,8 @@ int weir_pack_find(struct weir_packing *p, uint32_t i)
                            "'%s' is there already, and is no part of this pack: remove it, or "
                            "choose another place",
                            key);
+    if (code == 1)
+        weir_object_settle(obj);
     weir_object_close(obj);
     return code;
 }

@@ -43,7 +43,7 @@ int weir_pack_seal(struct weir_packing *p, uint32_t i, const void *data, size_t 
 
 /* ---- pack_shard.c: one shard ---- */
 
-/* The schema of what is written, if the format has one: that of the first sample. */
+/* Tries the first sample: what is to be written goes by it, if the format has a schema. */
 int weir_pack_probe(struct weir_packing *p);
 /* Makes shard i, unless it is there. */
 int weir_pack_shard(struct weir_packing *p, uint32_t i);

@@ -196,27 +196,33 @@ static void making_close(struct making *m)
     free(m->fields);
 }
 
+static int probe(struct making *m)
+{
+    struct weir_packing *p = m->p;
+    const struct weir_format_writer *writer = p->to_format->writer;
+    const struct weir_pack_options *opts = p->opts;
+    struct weir_pack_options quiet = *opts;
+    quiet.progress = NULL;
+    p->opts = &quiet;
+    int code = add_range(m, 0, 1);
+    p->opts = opts;
+    if (code || !writer->schema)
+        return code;
+    code = writer->schema(m->writer, &p->schema);
+    if (!code)
+        code = weir_growing_add(&p->schema, "", 1);
+    if (!code)
+        p->writing.schema = (const char *)p->schema.data;
+    return code;
+}
+
 int weir_pack_probe(struct weir_packing *p)
 {
     struct making m;
-    if (!p->to_format->writer->schema)
-        return 0;
     int code = making_open(&m, p);
-    if (!code) {
-        struct weir_pack_options quiet = *p->opts;
-        const struct weir_pack_options *opts = p->opts;
-        quiet.progress = NULL;
-        p->opts = &quiet;
-        code = add_range(&m, 0, 1);
-        p->opts = opts;
-    }
     if (!code)
-        code = p->to_format->writer->schema(m.writer, &p->schema);
-    if (!code)
-        code = weir_growing_add(&p->schema, "", 1);
+        code = probe(&m);
     making_close(&m);
-    if (!code)
-        p->writing.schema = (const char *)p->schema.data;
     return code;
 }
 

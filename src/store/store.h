@@ -104,6 +104,9 @@ int weir_readings_run(weir_store *store, const struct weir_readings *sources,
 int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size_t count,
                            weir_progress_fn progress, void *arg, const struct weir_span **bad);
 
+/* Gives a sealed object its plain name, and makes its seal durable: a writer that was killed may
+ * have come to neither. That it cannot be is no failure. */
+void weir_object_settle(const weir_object *obj);
 /* The SHA-256 of an object's seal, by which a log names it; zeros for a foreign object. */
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
 /* The same of what was just committed. */

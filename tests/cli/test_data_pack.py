@@ -1,0 +1,228 @@
+"""weir data pack: the same bytes whatever happens, every sample kept, nothing overwritten."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BIN, reset_signals
+
+KIB = 1 << 10
+
+
+@pytest.fixture(autouse=True)
+def cache(weir):
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+
+
+def tree(weir, count=150, name="src", most=6000):
+    """Files of several sizes below several directories, and an empty one."""
+    chance = random.Random(7)
+    for i in range(count):
+        weir.file(f"{name}/class{i % 3}/{i:04}.jpg", chance.randbytes(chance.randrange(most)))
+    weir.file(f"{name}/class0/empty.jpg", b"")
+    return weir.cwd / name
+
+
+def rows(weir, count=120, name="rows.jsonl"):
+    """Numbers and texts: what every format can hold, one way or another."""
+    text = "".join(json.dumps({"number": i, "ratio": i / 8, "text": f"row {i} ü"}) + "\n"
+                   for i in range(count))
+    weir.file(f"{name}/part.jsonl", text)
+
+
+def content(path):
+    """All files but Weir's own bookkeeping; its index knows when the shards were written."""
+    return {p.relative_to(path).as_posix(): p.read_bytes() for p in sorted(path.rglob("*"))
+            if p.is_file() and ".weir" not in p.relative_to(path).parts and p.name != "index.weir"}
+
+
+def pack(weir, source, to, form, *more, **how):
+    return weir("data", "pack", source, to, "--format", form, "--shard-size", "64K", *more, **how)
+
+
+def sample(weir, url, number):
+    doc = weir.json("data", "cat", url, str(number))
+    return {f["name"]: f.get("value") for f in doc["fields"]}
+
+
+def field(weir, url, number, name):
+    return weir("data", "cat", url, str(number), "--field", name).raw
+
+
+@pytest.mark.parametrize("form, more", [
+    ("mds", []), ("mds", ["--compression", "zstd:3"]), ("wds", []), ("tfrecord", [])])
+def test_the_same_bytes_whatever_the_jobs(weir, form, more):
+    source = tree(weir)
+    pack(weir, "src", "one", form, "--jobs", "1", *more)
+    pack(weir, "src", "four", form, "--jobs", "4", *more)
+    one = content(weir.cwd / "one")
+    assert one == content(weir.cwd / "four")
+    assert sum("shard" in name for name in one) >= 6
+    files = sorted(p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file())
+    assert weir.json("data", "stats", "one")["samples"] == len(files)
+    for number in (0, 1, 77, len(files) - 1):
+        name = "jpg" if form == "wds" else "data"
+        assert field(weir, "one", number, name) == (source / files[number]).read_bytes()
+
+
+def test_killed_at_any_time_it_goes_on(weir):
+    tree(weir, 300)
+    pack(weir, "src", "whole", "wds")
+    chance = random.Random(3)
+    kills = 0
+    for _ in range(12):
+        process = weir.start("data", "pack", "src", "killed", "--format", "wds", "--shard-size",
+                             "64K", "--jobs", "3", stderr=subprocess.DEVNULL, stdout=-1)
+        time.sleep(chance.random() * 0.15)
+        process.kill()
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+        if process.returncode == 0:
+            break
+    doc = weir.json("data", "pack", "src", "killed", "--format", "wds", "--shard-size", "64K")
+    assert kills and doc["shards_kept"]
+    assert content(weir.cwd / "killed") == content(weir.cwd / "whole")
+    weir("verify", "--store", "killed")
+    again = weir.json("data", "pack", "src", "killed", "--format", "wds", "--shard-size", "64K")
+    assert again["shards_kept"] == again["shards"] == doc["shards"]
+
+
+def test_two_at_once_share_the_work(weir):
+    tree(weir, 200)
+    pack(weir, "src", "alone", "mds")
+    args = ["data", "pack", "src", "both", "--format", "mds", "--shard-size", "64K"]
+    weir.start("init", "-q", "--store", "both").wait()
+    two = [weir.start(*args, stdout=-1, stderr=-1) for _ in range(2)]
+    errors = [p.communicate()[1] for p in two]
+    assert [p.returncode for p in two] == [0, 0], errors
+    assert content(weir.cwd / "both") == content(weir.cwd / "alone")
+
+
+def test_stopped_by_a_signal(weir):
+    tree(weir, 300)
+    process = weir.start("data", "pack", "src", "to", "--format", "tfrecord", "--shard-size", "64K",
+                         "--jobs", "2", stderr=-1, stdout=-1)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode in (0, 130), err
+    pack(weir, "src", "to", "tfrecord")
+    pack(weir, "src", "whole", "tfrecord")
+    assert content(weir.cwd / "to") == content(weir.cwd / "whole")
+    assert not list((weir.cwd / "to/.weir/tmp").glob("*"))
+
+
+def test_a_full_disk(weir):
+    """It fails with one line; with more room the same command goes on."""
+    tree(weir, 400, most=20000)
+    place = weir.cwd / "small"
+    place.mkdir()
+    args = [BIN, "data", "pack", "src", "small/to", "--format", "mds", "--shard-size", "256K"]
+    script = """
+        mount -t tmpfs -o size=2m none small || exit 99
+        "$@"; test $? = 1 || exit 98
+        mount -o remount,size=16m small || exit 99
+        "$@" --json || exit 97
+        cp -r small/to kept"""
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *args], cwd=weir.cwd,
+                          env=weir.env, capture_output=True, text=True, preexec_fn=reset_signals)
+    if done.returncode in (1, 99, 127):
+        pytest.skip(f"no mounts here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    assert "no space left" in done.stderr.lower() and done.stderr.count("\n") == 1
+    assert json.loads(done.stdout)["shards_kept"] >= 1
+    weir("data", "pack", "src", "whole", "--format", "mds", "--shard-size", "256K")
+    assert content(weir.cwd / "kept") == content(weir.cwd / "whole")
+
+
+def test_what_is_there_is_not_overwritten(weir):
+    source = tree(weir, 30)
+    weir.file("full/file", "mine")
+    assert "'file' is in it" in weir.fails("data", "pack", "src", "full", "--format", "mds")
+    assert os.listdir(weir.cwd / "full") == ["file"]
+    weir.put("other/thing")
+    assert "'other/thing' is there already" in weir.fails(
+        "data", "pack", "src", "weir-store/other", "--format", "mds")
+    pack(weir, "src", "to", "mds")
+    assert "other options" in weir.fails("data", "pack", "src", "to", "--format", "wds")
+    assert "other options" in weir.fails("data", "pack", "src", "to", "--format", "mds")
+    changed = source / "class1/0001.jpg"
+    data = changed.read_bytes()
+    changed.write_bytes(data[::-1])  # of the same size: only its time tells
+    os.utime(changed, ns=(1, 1))
+    before = content(weir.cwd / "to")
+    assert "written to since" in weir.fails("data", "pack", "src", "to", "--format", "mds",
+                                            "--shard-size", "64K")
+    changed.write_bytes(data + b"x")
+    assert "another source" in weir.fails("data", "pack", "src", "to", "--format", "mds",
+                                          "--shard-size", "64K")
+    assert content(weir.cwd / "to") == before
+
+
+def test_below_a_store(weir):
+    """Where a store is already, the dataset becomes a part of it."""
+    tree(weir, 30)
+    weir("init")
+    pack(weir, "src", "weir-store/sets/a", "mds")
+    assert "sets/a/index.json" in weir.keys() and not (weir.store / "sets/a/.weir").exists()
+    pack(weir, "weir-store/sets/a", "weir-store/sets/b", "wds")
+    assert field(weir, "weir-store/sets/b", 3, "data") == field(weir, "src", 3, "data")
+    weir("verify", "sets/b")
+    weir("data", "manifest", "weir-store/sets/b")
+    weir("data", "verify", "weir-store/sets/b")
+    assert "sets/b/SHA256SUMS" in weir.keys()
+
+
+def test_from_format_to_format(weir):
+    """Numbers survive every format; what one cannot hold is named."""
+    rows(weir)
+    for source, to, form in [("rows.jsonl", "m", "mds"), ("m", "w", "wds"), ("w", "m2", "mds")]:
+        pack(weir, source, to, form)
+    error = weir.fails("data", "pack", "m", "t", "--format", "tfrecord")
+    assert "sample 0" in error and "'ratio'" in error  # of 64 bits
+    pack(weir, "m", "t", "tfrecord", "--fields", "number,text")
+    pack(weir, "t", "m3", "mds")
+    for number in (0, 63, 119):
+        for url in ("m", "m2", "m3"):
+            row = sample(weir, url, number)
+            assert row[next(n for n in row if n.startswith("number"))] in (number, [number])
+        assert field(weir, "m", number, "text") == f"row {number} ü".encode()
+        assert field(weir, "m3", number, "text") == f"row {number} ü".encode()
+        assert field(weir, "m2", number, "text") == f"row {number} ü".encode()
+    pack(weir, "t", "j", "jsonl", "--fields", "number")
+    pack(weir, "j", "m4", "mds")
+    assert sample(weir, "m4", 9)["number"] in (9, [9])
+    pack(weir, "m", "j2", "jsonl", "--fields", "text,ratio")
+    text = next((weir.cwd / "j2").glob("*.jsonl")).read_text()
+    assert json.loads(text.splitlines()[5]) == {"text": "row 5 ü", "ratio": 5 / 8}
+
+
+def test_what_a_format_cannot_hold_is_named(weir):
+    tree(weir, 10)
+    error = weir.fails("data", "pack", "src", "to", "--format", "jsonl")
+    assert "sample 0" in error and "'data'" in error and "--fields" in error
+    pack(weir, "src", "to", "jsonl", "--fields", "path,label")  # nothing was begun there
+    error = weir.fails("data", "pack", "src", "to2", "--format", "mds", "--fields", "path,nothing")
+    assert "no field 'nothing'" in error
+    assert "no format 'zip'" in weir.fails("data", "pack", "src", "to3", "--format", "zip")
+    assert "--format is missing" in weir.fails("data", "pack", "src", "to3", rc=2)
+    assert "'zip'" in weir.fails("data", "pack", "src", "to3", "--format", "mds",
+                                 "--compression", "zip")
+
+
+def test_a_damaged_source_is_named(weir):
+    tree(weir, 60)
+    pack(weir, "src", "a", "mds")
+    shard = next((weir.cwd / "a/.weir/data").glob("shard.00001*"))
+    shard.chmod(0o644)
+    with open(shard, "r+b") as f:
+        f.seek(30000)
+        f.write(b"?" * 8)
+    error = weir.fails("data", "pack", "a", "b", "--format", "wds", "--shard-size", "64K")
+    assert "shard.00001.mds" in error and "damaged" in error
+    shutil.rmtree(weir.cwd / "a")

@@ -1,0 +1,127 @@
+/* Packing makes the same bytes with one job and with many, goes on from what is there, and stops
+ * when it is told to.
+ */
+#include <stdatomic.h>
+
+#include "data/pack.h"
+#include "stores.h"
+
+enum { FILES = 200, SHARD = 65536 };
+
+static const char *make_tree(void)
+{
+    const char *dir = tmp_path("tree");
+    uint8_t data[4096];
+    CHECK(!mkdir(dir, 0755));
+    for (int i = 0; i < FILES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%04d.png", i);
+        data_fill(data, sizeof data, (uint64_t)i, 0);
+        file_write(path_in(dir, name), data, (size_t)(i * 37) % sizeof data);
+    }
+    return dir;
+}
+
+static weir_data *open_data(const char *dir)
+{
+    weir_data *data;
+    weir_data_options opts;
+    weir_data_options_init(&opts);
+    opts.cache = "mem:";
+    OK(weir_data_open(&data, dir, &opts));
+    return data;
+}
+
+static const struct weir_pack_options plain = {
+    .format = "mds", .codec = "", .shard_bytes = SHARD, .jobs = 1};
+
+static void *load(weir_store *store, const char *key, size_t *size)
+{
+    weir_object *obj;
+    OK(weir_object_open(&obj, store, key));
+    void *data = malloc(weir_object_info(obj)->size_bytes + 1);
+    OK(weir_object_read(obj, data, weir_object_info(obj)->size_bytes, 0, size));
+    weir_object_close(obj);
+    return data;
+}
+
+/* Every object of one is in the other, with the same bytes. */
+static void check_same(weir_store *a, weir_store *b, uint64_t count)
+{
+    weir_list *list;
+    const weir_entry *entry;
+    uint64_t found = 0;
+    OK(weir_list_open(&list, a, "", WEIR_LIST_RECURSIVE));
+    while (weir_list_next(list, &entry) == 1) {
+        size_t x_size, y_size;
+        void *x = load(a, entry->key, &x_size), *y = load(b, entry->key, &y_size);
+        CHECK(x_size == y_size && !memcmp(x, y, x_size));
+        free(x);
+        free(y);
+        found++;
+    }
+    weir_list_close(list);
+    CHECK_EQ(found, count);
+}
+
+static void same_bytes(void)
+{
+    weir_data *data = open_data(make_tree());
+    weir_store *one = store_at("mem:", NULL), *many = store_at(tmp_path("many"), NULL);
+    struct weir_pack_options opts = plain;
+    struct weir_pack_result result;
+    OK(weir_pack_run(&result, data, one, "", &opts));
+    CHECK(result.samples == FILES && result.shards > 4 && !result.shards_kept);
+    opts.jobs = 4;
+    OK(weir_pack_run(&result, data, many, "", &opts));
+    check_same(one, many, result.shards + 2);
+    OK(weir_remove(many, "shard.00002.mds"));
+    OK(weir_remove(many, "index.json"));
+    OK(weir_pack_run(&result, data, many, "", &opts));
+    CHECK_EQ(result.shards_kept, result.shards - 1);
+    check_same(one, many, result.shards + 2);
+    opts.codec = "zstd:3";
+    CHECK_EQ(weir_pack_run(&result, data, many, "", &opts), -EEXIST);
+    OK(weir_pack_run(&result, data, many, "other/", &opts));
+    weir_store_close(one);
+    weir_store_close(many);
+    weir_data_close(data);
+}
+
+static int stop_after(void *arg, uint64_t more)
+{
+    atomic_int *left = arg;
+    (void)more;
+    return --*left <= 0;
+}
+
+static void stopped_and_gone_on(void)
+{
+    weir_data *data = open_data(make_tree());
+    weir_store *whole = store_at("mem:", NULL), *parts = store_at("mem:", NULL);
+    struct weir_pack_options opts = plain;
+    struct weir_pack_result result;
+    atomic_int left;
+    OK(weir_pack_run(&result, data, whole, "", &opts));
+    opts.jobs = 3;
+    opts.progress = stop_after;
+    opts.arg = &left;
+    int tries = 0, code;
+    do {
+        left = 3 + tries;
+        code = weir_pack_run(&result, data, parts, "", &opts);
+        CHECK(!code || code == -ECANCELED);
+    } while (code && ++tries < 100);
+    CHECK(!code && tries);
+    check_same(whole, parts, result.shards + 2);
+    weir_store_close(whole);
+    weir_store_close(parts);
+    weir_data_close(data);
+}
+
+int main(void)
+{
+    RUN(same_bytes);
+    RUN(stopped_and_gone_on);
+    return TEST_RESULT;
+}
