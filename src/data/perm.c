@@ -1,5 +1,5 @@
-/* perm.c - see perm.h. The number of rounds is measured (tests/unit/perm.c): with six, pairs of up
- * to 32 things do not go to all pairs equally often.
+/* perm.c - see perm.h. Rounds are measured (tests/unit/perm.c): with four, two things do not go to
+ * all pairs of places equally often; with eight on five bits, three do not to all triples.
  */
 #include "data/perm.h"
 
