@@ -113,7 +113,13 @@ def keep(name, result, page, picture=None):
     with open(os.path.join(ROOT, "bench", "results", f"{name}.json"), "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")
-    for ending, text in (("svg", picture), ("md", page)):
-        if text:
-            with open(os.path.join(ROOT, "docs", f"bench-{name}.{ending}"), "w") as f:
-                f.write(text)
+    with open(os.path.join(ROOT, "docs", f"bench-{name}.md"), "w") as f:
+        f.write(page)
+    if picture:
+        keep_picture(name, picture)
+
+
+def keep_picture(name, picture):
+    """Writes docs/bench-NAME.svg."""
+    with open(os.path.join(ROOT, "docs", f"bench-{name}.svg"), "w") as f:
+        f.write(picture)

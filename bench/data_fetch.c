@@ -127,25 +127,29 @@ static void by_lanes(struct cache *caches, const struct weir_order *order, uint6
     free(fetched);
 }
 
-/* All windows in another order, one after the other to the ranks. */
-static void in_turns(struct cache *caches, uint64_t window)
+/* Some shards' windows in another order, one after the other to the ranks; then the next shards. */
+static void in_turns(struct cache *caches, uint32_t group, uint64_t window)
 {
-    uint64_t *firsts = take(shards + 1, sizeof *firsts), windows = 0, low;
-    for (uint32_t i = 0; i < shards; i++) {
-        firsts[i] = windows;
-        windows += (sizes[i] + window - 1) / window;
-    }
-    struct weir_perm perm;
-    weir_perm_init(&perm, 1, windows);
-    for (uint64_t i = 0; i < windows; i++) {
-        uint64_t which = weir_perm_at(&perm, i);
-        for (low = 0; low + 1 < shards && firsts[low + 1] <= which;)
-            low++;
-        uint64_t first = (which - firsts[low]) * window, left = sizes[low] - first;
-        uint32_t node = (uint32_t)(i % (nodes * NODE_RANKS)) / NODE_RANKS;
-        for (uint64_t k = 0; k < window && k < left; k++)
-            use(&caches[node], (uint32_t)low);
-        windows_fetched += left < window ? left : window;
+    struct weir_perm perm, windows;
+    uint64_t *firsts = take(group + 1, sizeof *firsts), turn = 0;
+    weir_perm_init(&perm, 1, shards);
+    for (uint32_t at = 0; at < shards; at += group) {
+        uint32_t held = shards - at < group ? shards - at : group;
+        for (uint32_t i = 0; i < held; i++)
+            firsts[i + 1] = firsts[i] + (sizes[weir_perm_at(&perm, at + i)] + window - 1) / window;
+        weir_perm_init(&windows, weir_perm_key(2, at), firsts[held]);
+        for (uint64_t i = 0; i < firsts[held]; i++, turn++) {
+            uint64_t which = weir_perm_at(&windows, i);
+            uint32_t in = 0, node = (uint32_t)(turn % (nodes * NODE_RANKS)) / NODE_RANKS;
+            while (firsts[in + 1] <= which)
+                in++;
+            uint32_t shard = (uint32_t)weir_perm_at(&perm, at + in);
+            uint64_t left = sizes[shard] - (which - firsts[in]) * window;
+            left = left < window ? left : window;
+            windows_fetched += left;
+            for (uint64_t k = 0; k < left; k++)
+                use(&caches[node], shard);
+        }
     }
     free(firsts);
 }
@@ -176,7 +180,7 @@ int main(int argc, char **argv)
     struct cache *caches = open_caches(strtoull(argv[7], NULL, 10) * each);
     struct weir_order *order = open_order(lanes, strcmp(argv[1], "full") ? window : UINT64_MAX);
     if (!strcmp(argv[1], "turns"))
-        in_turns(caches, window);
+        in_turns(caches, lanes, window);
     else
         by_lanes(caches, order, rank_batch * nodes * NODE_RANKS - odd);
 

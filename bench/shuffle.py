@@ -1,9 +1,14 @@
 """How good a shuffle is, in numbers that a full shuffle by numpy is measured by as well.
 
 An order is an array: which sample is at each position. Samples are numbered as they lie in the
-dataset; shards are even.
+dataset; shards are even. As a program, for bench/data_order.py: measures several orders and prints
+JSON.
+
+    bench/shuffle.py BENCH-DATA-ORDER
 """
+import json
 import subprocess
+import sys
 
 import numpy
 
@@ -89,3 +94,37 @@ def spread(places, count, bins):
     expected = len(places) / bins
     chi = float(numpy.sum((seen - expected) ** 2) / expected)
     return (chi - (bins - 1)) / (2 * (bins - 1)) ** 0.5
+
+
+# The orders of the benchmark
+
+SAMPLES, SHARDS, BATCH, ROW = 1 << 20, 1024, 512, 16
+
+
+def orders(binary):
+    """Two epochs of each, under a label."""
+    yield "numpy, all samples", [numpys(SAMPLES, seed) for seed in (1, 2)]
+    yield "Weir, full shuffle", weir(binary, SAMPLES, SHARDS, 64, 0, epochs=2)
+    for lanes, window in ((64, 64), (64, 256), (64, 1024), (256, 256), (512, 256)):
+        yield (f"Weir, {lanes} lanes, windows of {window:,}",
+               weir(binary, SAMPLES, SHARDS, lanes, window, epochs=2))
+    for room in (1000, 10000, 100000):
+        yield f"a buffer of {room:,}", [buffered(SAMPLES, SHARDS, room, seed) for seed in (1, 2)]
+
+
+def main():
+    rows = [{
+        "order": label,
+        "neighbours": serial(first),
+        "displacement": displacement(first),
+        "diversity": diversity(first, SHARDS, BATCH),
+        "noise": noise(first, SHARDS, BATCH),
+        "noise_row": noise(first, SHARDS, BATCH * ROW),
+        "companions": companions(first, second, BATCH),
+    } for label, (first, second) in orders(sys.argv[1])]
+    json.dump({"samples": SAMPLES, "shards": SHARDS, "batch": BATCH, "row": ROW, "orders": rows},
+              sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
