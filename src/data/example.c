@@ -144,7 +144,6 @@ static void copy_numbers(const struct feature *feature, bool floats, uint8_t *at
     struct weir_pb list = list_of(feature);
     unsigned width = floats ? 4 : 8;
     while (weir_pb_next(&list) == 1) {
-        struct weir_pb piece = {.at = list.data, .end = list.data + list.size};
         if (list.wire != WEIR_PB_BYTES) {
             weir_store_le(at, list.value, width);
             at += width;
@@ -152,6 +151,7 @@ static void copy_numbers(const struct feature *feature, bool floats, uint8_t *at
             memcpy(at, list.data, list.size);
             at += list.size;
         } else {
+            struct weir_pb piece = {.at = list.data, .end = list.data + list.size};
             for (uint64_t value; piece.at < piece.end && weir_pb_varint(&piece, &value) == 1;) {
                 weir_store_le(at, value, width);
                 at += width;

@@ -74,14 +74,14 @@ struct group {
 
 static int add_suffix(struct group *group, const struct weir_wds_name *name)
 {
-    const uint8_t *at = group->suffixes.data, *end = at + group->suffixes.size;
+    const struct weir_growing *known = &group->suffixes;
     if (same_suffix("__key__", 7, name->suffix, name->suffix_size))
         return fail_twice(name);
-    while (at < end) {
+    for (size_t at = 0; at < known->size;) {
         uint16_t size;
-        memcpy(&size, at, sizeof size);
+        memcpy(&size, known->data + at, sizeof size);
         at += sizeof size;
-        if (same_suffix((const char *)at, size, name->suffix, name->suffix_size))
+        if (same_suffix((const char *)known->data + at, size, name->suffix, name->suffix_size))
             return fail_twice(name);
         at += size;
     }

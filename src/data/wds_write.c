@@ -87,14 +87,13 @@ static int refuse(const struct weir_field *field, const char *why)
 static int take_suffix(struct writer *writer, const struct weir_field *field, const char *suffix,
                        size_t size)
 {
-    const uint8_t *at = writer->taken.data, *end = at + writer->taken.size;
+    const struct weir_growing *taken = &writer->taken;
     uint16_t length;
-    while (at < end) {
-        memcpy(&length, at, sizeof length);
+    for (size_t at = 0; at < taken->size; at += length) {
+        memcpy(&length, taken->data + at, sizeof length);
         at += sizeof length;
-        if (length == size && !memcmp(at, suffix, size))
+        if (length == size && !memcmp(taken->data + at, suffix, size))
             return refuse(field, "would have the same suffix as another one");
-        at += length;
     }
     length = (uint16_t)size;
     int code = weir_growing_add(&writer->taken, &length, sizeof length);

@@ -56,11 +56,12 @@ static void wrong(void)
     FAIL("{\"a\":[1}", "not JSON");
     FAIL("{\"a\"", "not JSON");
 
-    static char many[32 * (WEIR_FIELDS_MAX + 2)];
-    size_t used = (size_t)sprintf(many, "{");
+    static char many[32 * (WEIR_FIELDS_MAX + 2)] = "{";
+    size_t used = 1;
     for (int i = 0; i <= WEIR_FIELDS_MAX; i++)
-        used += (size_t)sprintf(many + used, "%s\"m%d\":%d", i ? "," : "", i, i);
-    sprintf(many + used, "}");
+        used +=
+            (size_t)snprintf(many + used, sizeof many - used, "%s\"m%d\":%d", i ? "," : "", i, i);
+    many[used] = '}';
     FAIL(many, "more than 1024 members");
 }
 
