@@ -19,7 +19,7 @@ int weir_json_want_uint(struct weir_json *json, const char *what, uint64_t *out)
 /* A string, terminated, in the arena; null leaves *out as it is. */
 int weir_json_want_text(struct weir_json *json, struct weir_arena **arena, const char *what,
                         const char **out);
-/* The current token's text: the same. */
+/* The text of the current token, a key or a string: the same. */
 int weir_json_take(const struct weir_json *json, struct weir_arena **arena, const char **out,
                    size_t *size);
 

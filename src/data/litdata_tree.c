@@ -45,17 +45,20 @@ static int name_child(struct walk *w, struct node *node, size_t *size)
     char number[24];
     const char *name = number;
     size_t length, at = node->name_size;
-    if (node->keyed && weir_json_next(&node->keys) == 1 && node->keys.token != WEIR_JSON_END) {
-        if (node->keys.token != WEIR_JSON_STRING && node->keys.token != WEIR_JSON_NUMBER)
-            return bad_tree();
+    if (!node->keyed || weir_json_next(&node->keys) != 1 || node->keys.token == WEIR_JSON_END) {
+        length = (size_t)snprintf(number, sizeof number, "%" PRIu64, node->children);
+    } else if (node->keys.token == WEIR_JSON_NUMBER) {
+        name = node->keys.text;
+        length = node->keys.size;
+    } else if (node->keys.token == WEIR_JSON_STRING) {
         int code = weir_json_take(&node->keys, w->arena, &name, &length);
         if (code)
             return code;
+        length = strlen(name);
     } else {
-        snprintf(number, sizeof number, "%" PRIu64, node->children);
+        return bad_tree();
     }
     node->children++;
-    length = strlen(name);
     if (at + 1 + length >= NAME_BYTES_MAX)
         return weir_fail(ENOTSUP, "the name of a field is longer than %d bytes", NAME_BYTES_MAX);
     if (at)

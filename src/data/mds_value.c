@@ -140,6 +140,12 @@ static unsigned width_log2(const struct weir_field *field)
     return most < 1u << 8 ? 0 : most < 1u << 16 ? 1 : most < (uint64_t)1 << 32 ? 2 : 3;
 }
 
+/* MDS has no booleans: they are numbers of one byte. */
+static const char *dtype_in_mds(const struct weir_field *field)
+{
+    return strcmp(field->dtype, "|b1") != 0 ? field->dtype : "|u1";
+}
+
 static bool has_shape(const struct weir_mds_column *column, const struct weir_field *field)
 {
     return field->ndim == column->ndim &&
@@ -151,13 +157,13 @@ static int write_array(const struct weir_mds_column *column, const struct weir_f
 {
     uint8_t head[2 + 8 * WEIR_FIELD_DIMS_MAX];
     size_t size = 0;
-    if (*column->dtype ? strcmp(column->dtype, field->dtype) != 0
-                       : !weir_mds_dtype_code(field->dtype))
+    const char *dtype = dtype_in_mds(field);
+    if (*column->dtype ? strcmp(column->dtype, dtype) != 0 : !weir_mds_dtype_code(dtype))
         return misfit(column, "it has another dtype");
     if (!field->ndim || !field->size)
         return misfit(column, "MDS has neither empty arrays nor ones without dimensions");
     if (!*column->dtype)
-        head[size++] = weir_mds_dtype_code(field->dtype);
+        head[size++] = weir_mds_dtype_code(dtype);
     if (!column->is_shaped) {
         unsigned log2 = width_log2(field);
         head[size++] = (uint8_t)(field->ndim << 2 | log2);
@@ -175,7 +181,7 @@ static bool fits(const struct weir_mds_column *column, const struct weir_field *
     switch (column->value) {
     case WEIR_MDS_NUMBER:
         return field->kind == WEIR_FIELD_ARRAY && !field->ndim &&
-               !strcmp(field->dtype, column->dtype) && field->size == column->bytes;
+               !strcmp(dtype_in_mds(field), column->dtype) && field->size == column->bytes;
     case WEIR_MDS_NDARRAY:
         return field->kind == WEIR_FIELD_ARRAY;
     case WEIR_MDS_STR: /* what is JSON in one sample may be text in the next: NaN */

@@ -81,7 +81,7 @@ static int encoding_of(const struct weir_field *field, char out[32])
         strcpy(out, "json");
         return 0;
     case WEIR_FIELD_ARRAY:
-        dtype = weir_mds_dtype_name(field->dtype);
+        dtype = !strcmp(field->dtype, "|b1") ? "uint8" : weir_mds_dtype_name(field->dtype);
         if (!dtype)
             return weir_fail(EINVAL, "field '%.*s' has dtype '%s', which MDS does not have",
                              (int)(field->name_size < 100 ? field->name_size : 100), field->name,

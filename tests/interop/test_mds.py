@@ -258,3 +258,15 @@ def test_every_kind_is_written(tmp_path):
     equal(after, before)
     local = streaming.LocalDataset(str(tmp_path / "ours"))
     equal([local[i] for i in range(len(local))], before)
+
+
+def test_packed_by_the_command(weir, tmp_path):
+    samples = text_samples(1000)
+    write(tmp_path / "theirs", TEXT_COLUMNS, samples)
+    weir("data", "pack", str(tmp_path / "theirs"), str(tmp_path / "ours"), "--format", "mds",
+         "--compression", "zstd:7", "--shard-size", "64K")
+    assert len(list((tmp_path / "ours").glob("*.zstd"))) > 3
+    dataset = streaming.StreamingDataset(local=str(tmp_path / "local"),
+                                         remote=str(tmp_path / "ours"), batch_size=1,
+                                         validate_hash="sha256")
+    equal([dataset[i] for i in range(len(dataset))], samples)

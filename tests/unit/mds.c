@@ -328,6 +328,25 @@ static void fields_that_do_not_fit(void)
     CHECK_EQ(writer->open(&w, &how), -EINVAL);
 }
 
+static void booleans_are_bytes(void)
+{
+    struct weir_growing shard = {0};
+    struct weir_field fields[2];
+    void *w;
+    struct weir_writing how = {.codec = ""};
+    OK(writer->open(&w, &how));
+    weir_field_set_number(&fields[0], "b", 1, "|b1", "\1");
+    fields[1] = fields[0];
+    fields[1].name = "c";
+    fields[1].ndim = fields[1].shape[0] = 1;
+    OK(writer->add(w, 0, NULL, fields, 2));
+    OK(writer->finish(w, &shard));
+    CHECK(memmem(shard.data, shard.size, "[\"uint8\", \"ndarray:uint8\"]", 26));
+    CHECK(!memcmp(shard.data + shard.size - 4, "\1\4\1\1", 4));
+    writer->close(w);
+    weir_growing_free(&shard);
+}
+
 int main(void)
 {
     writer = weir_format_mds.writer;
@@ -339,6 +358,7 @@ int main(void)
     RUN(values_that_are_damaged);
     RUN(schemas_that_are_none);
     RUN(fields_that_do_not_fit);
+    RUN(booleans_are_bytes);
     weir_format_mds.schema_close(schema);
     return TEST_RESULT;
 }
