@@ -115,19 +115,34 @@ static int name_index(weir_data *data, weir_store *store, const char *key)
     return 0;
 }
 
+/* An index that came along with the data as a plain file is not mapped: its copy in the cache is.
+ * Where that cannot be had it stays in memory. */
+static int adopt(struct opening *o)
+{
+    weir_data *data = o->data;
+    struct weir_index *copy;
+    if (!weir_index_is_read(data->index) || !strcmp(data->cache.kind, "mem") ||
+        weir_index_copy(data->index, data->cache.store, o->cached) ||
+        weir_index_open(&copy, data->cache.store, o->cached))
+        return name_index(data, data->store, o->beside);
+    weir_index_close(data->index);
+    data->index = copy;
+    return name_index(data, data->cache.store, o->cached);
+}
+
 /* 0, -ENOENT, or another failure. */
 static int find_there(struct opening *o)
 {
     weir_data *data = o->data;
     int code = -ENOENT;
-    if (o->beside[0])
-        code = use(o, data->store, o->beside);
+    if (!(o->opts.flags & WEIR_DATA_BESIDE))
+        code = use(o, data->cache.store, o->cached);
     if (!code)
-        return name_index(data, data->store, o->beside);
-    if (code != -ENOENT || o->opts.flags & WEIR_DATA_BESIDE)
+        return name_index(data, data->cache.store, o->cached);
+    if (code != -ENOENT || !o->beside[0])
         return code;
-    code = use(o, data->cache.store, o->cached);
-    return code ? code : name_index(data, data->cache.store, o->cached);
+    code = use(o, data->store, o->beside);
+    return code ? code : adopt(o);
 }
 
 /* Without looking at the shards. */

@@ -85,6 +85,11 @@ uint64_t weir_index_file_bytes(const struct weir_index *index)
     return index->size;
 }
 
+bool weir_index_is_read(const struct weir_index *index)
+{
+    return index->owned;
+}
+
 const uint8_t *weir_index_digest(const struct weir_index *index)
 {
     return index->tail.digest;

@@ -283,3 +283,24 @@ void weir_index_put_close(struct weir_index_put *put)
     weir_growing_free(&put->strings);
     free(put);
 }
+
+int weir_index_copy(const struct weir_index *index, weir_store *store, const char *key)
+{
+    struct weir_index_put *put;
+    size_t size;
+    const char *schema = weir_index_schema_json(index, &size);
+    int code = weir_index_put_open(&put, store, key, weir_index_format(index)->name, schema, size);
+    if (code)
+        return code;
+    for (uint64_t i = 0; !code && i < weir_index_shards(index); i++) {
+        struct weir_shard shard;
+        const uint8_t *entries, *marks;
+        code = weir_index_row(index, i, &shard, &entries, &marks);
+        if (!code)
+            code = weir_index_put_shard(put, &shard, entries, marks);
+    }
+    if (!code)
+        code = weir_index_put_commit(put, weir_index_fingerprint(index));
+    weir_index_put_close(put);
+    return code;
+}

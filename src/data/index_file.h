@@ -32,6 +32,10 @@ const char *weir_index_tail_check(const struct weir_index_tail *tail, const uint
                                   uint64_t size);
 
 uint64_t weir_index_file_bytes(const struct weir_index *index);
+/* Is all of it in this process's memory, because it could not be mapped? */
+bool weir_index_is_read(const struct weir_index *index);
+/* The same index as another object. */
+int weir_index_copy(const struct weir_index *index, weir_store *store, const char *key);
 /* A shard with all its entries and marks, checked against the seal; borrowed. */
 int weir_index_row(const struct weir_index *index, uint64_t i, struct weir_shard *out,
                    const uint8_t **entries, const uint8_t **marks);

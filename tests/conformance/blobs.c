@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "tier_calls.h"
+#include "util/sys.h"
 
 enum { MIB = 1 << 20, RACERS = 8, RACES = 10 };
 
@@ -46,6 +47,27 @@ static void out_of_order(void)
         blob_is(name, size, 40 + i);
         data_free(data, 1);
     }
+}
+
+/* A blob is shown as memory, or the tier says that it cannot; it stays, also without its name. */
+static void mapped(void)
+{
+    const char *name = fresh(".weir/data/mapped/", "~x");
+    struct weir_handle *blob;
+    struct weir_req req;
+    blob_make(name, MIB + 1, 5);
+    OK(t_open(name, &blob, NULL));
+    weir_req_init(&req, WEIR_OP_MAP);
+    req.handle = blob;
+    req.len = MIB + 1;
+    int code = call(&req);
+    OK(t_remove(name, NULL, true));
+    CHECK(code == 0 || code == -ENOTSUP);
+    if (!code) {
+        CHECK(data_is(req.buf, MIB + 1, 5, 0));
+        weir_sys->unmap(req.buf, MIB + 1);
+    }
+    weir_handle_close(blob);
 }
 
 /* The announced size was too large: the blob has the final one. */
@@ -181,6 +203,7 @@ void check_blobs(void)
 {
     RUN(whole);
     RUN(out_of_order);
+    RUN(mapped);
     RUN(wrong_hint);
     RUN(nothing_before_the_commit);
     RUN(taken_name);

@@ -139,6 +139,53 @@ static void beside_the_data_in_a_store(void)
     weir_store_close(store);
 }
 
+/* Somebody copied a dataset with its index, as files: it is good, where the times are the same. */
+static void an_index_that_came_along(void)
+{
+    const char *dir = tmp_path("store"), *copy = dataset_dir();
+    weir_store *store = store_at(dir, NULL);
+    char command[4 * PATH_MAX];
+    tokens_megatron(dir, "a", (uint32_t[]){30, 30}, 2);
+    opened(dir, WEIR_DATA_BESIDE, true, 1, 5);
+    snprintf(command, sizeof command, "cp -p %s/a.* %s/index.weir %s", dir, dir, copy);
+    CHECK(system(command) == 0);
+    opened(copy, 0, false, 0, 5);
+    char *index = index_of(copy);
+    CHECK(!strncmp(index, data_cache(), strlen(data_cache()))); /* where it can be mapped */
+    free(index);
+    CHECK(truncate(path_in(copy, "index.weir"), 50) == 0); /* nobody looks there any more */
+    opened(copy, 0, false, 0, 5);
+    weir_store_close(store);
+}
+
+/* Every request fails once, of the dataset's store and of the cache's: it is said, or made good. */
+static void any_request_may_fail(void)
+{
+    const char *dir = make_dataset();
+    for (int which = 0; which < 2; which++)
+        for (int nth = 1, code = -1; code || nth < 30; nth += 1 + nth / 8) {
+            char faulty[PATH_MAX + 64], plain[PATH_MAX];
+            snprintf(plain, sizeof plain, "%s", tmp_path("faulty"));
+            snprintf(faulty, sizeof faulty, "file:%s?fault_nth=%d", which ? plain : dir, nth);
+            weir_data_options opts;
+            weir_data *data;
+            weir_data_options_init(&opts);
+            opts.options = OPTIONS;
+            opts.cache = which ? faulty : plain;
+            code = weir_data_open(&data, which ? dir : faulty, &opts);
+            CHECK(!code || *weir_error_text());
+            if (!code) {
+                CHECK_EQ(weir_data_count(data), 13);
+                weir_data_close(data);
+            }
+            opts.cache = plain;
+            OK(weir_data_open(&data, dir, &opts)); /* and nothing is wrong afterwards */
+            CHECK_EQ(weir_data_count(data), 13);
+            weir_data_close(data);
+            CHECK(nth < 1000);
+        }
+}
+
 /* What Weir sealed is read through its store, and verified. */
 static void sealed_shards_are_verified(void)
 {
@@ -271,6 +318,8 @@ int main(void)
     RUN(another_time_is_another_file);
     RUN(a_damaged_index_is_made_anew);
     RUN(beside_the_data_in_a_store);
+    RUN(an_index_that_came_along);
+    RUN(any_request_may_fail);
     RUN(sealed_shards_are_verified);
     RUN(a_plain_directory_stays_as_it_is);
     RUN(a_shard_that_shrinks_under_us);
