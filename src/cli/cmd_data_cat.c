@@ -21,9 +21,8 @@ static struct {
 
 static const struct weir_opt options[] = {
     DATASET_OPTIONS(AT(data)),
-    {"field", 'F', WEIR_OPT_TEXT, AT(field), NULL, "NAME", "only the bytes of this field", 0, 0},
-    {"raw", 'r', WEIR_OPT_FLAG, AT(raw), "no", NULL, "only the bytes of the sample, as stored", 0,
-     0},
+    {"field", 0, WEIR_OPT_TEXT, AT(field), NULL, "NAME", "only the bytes of this field", 0, 0},
+    {"raw", 0, WEIR_OPT_FLAG, AT(raw), "no", NULL, "only the bytes of the sample, as stored", 0, 0},
     {0},
 };
 
@@ -108,8 +107,8 @@ static int show(struct cli *cli, weir_data_sample *sample)
         return 0;
     }
     char *key = cli_printable(info->key);
-    cli_say(cli, "sample %" PRIu64 ": bytes %" PRIu64 "-%" PRIu64 " of %s", info->number,
-            info->off, info->off + info->size, key ? key : "?");
+    cli_say(cli, "sample %" PRIu64 ": bytes %" PRIu64 "-%" PRIu64 " of %s", info->number, info->off,
+            info->off + info->size, key ? key : "?");
     free(key);
     show_fields(fields, count);
     return 0;

@@ -17,11 +17,11 @@ static struct {
 
 static const struct weir_opt options[] = {
     DATASET_OPTIONS(AT(data)),
-    {"beside", 'b', WEIR_OPT_FLAG, AT(beside), "no", NULL,
+    {"beside", 0, WEIR_OPT_FLAG, AT(beside), "no", NULL,
      "keep it as index.weir in the dataset, which is in a store", 0, 0},
     {"rebuild", 0, WEIR_OPT_FLAG, AT(rebuild), "no", NULL,
      "make it anew, and believe nothing that is there", 0, 0},
-    {"check", 'c', WEIR_OPT_FLAG, AT(check), "no", NULL,
+    {"check", 0, WEIR_OPT_FLAG, AT(check), "no", NULL,
      "make none: fail if there is none of the data as it is now", 0, 0},
     {"jobs", 'j', WEIR_OPT_NUMBER, AT(data.jobs), "0", "N",
      "shards to look into at once; 0: as many as there are processors", 0, 16},
@@ -42,8 +42,8 @@ static json_t *info_json(const weir_data_info *info)
 static void show(const struct cli *cli, const weir_data_info *info)
 {
     char size[32], index[32];
-    cli_say(cli, "%s: %s, %" PRIu64 " samples in %" PRIu64 " shard%s, %s", info->url,
-            info->format, info->samples, info->shards, info->shards == 1 ? "" : "s",
+    cli_say(cli, "%s: %s, %" PRIu64 " samples in %" PRIu64 " shard%s, %s", info->url, info->format,
+            info->samples, info->shards, info->shards == 1 ? "" : "s",
             weir_format_size(size, sizeof size, info->file_bytes));
     cli_say(cli, "%s: %s, %s (%" PRIu64 " shard%s looked into)", info->index,
             weir_format_size(index, sizeof index, info->index_bytes),
@@ -84,7 +84,7 @@ const struct command cmd_data_index = {
         "The index is kept in a cache of yours; the dataset's directory is not written to unless "
         "--beside says so. With --beside whoever opens the dataset finds it, on any machine.",
     .example = "weir data index /data/imagenet\n"
-               "weir data index /data/corpus --format tokens -o seq_len=2048 -o eot=50256\n"
+               "weir data index /data/corpus --format tokens -O seq_len=2048 -O eot=50256\n"
                "weir data index /stores/main/imagenet --beside",
     .json = "url, format, digest, samples, shards, sample_bytes, file_bytes, index, index_bytes, "
             "built, scanned",

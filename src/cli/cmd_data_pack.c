@@ -21,7 +21,7 @@ static struct {
 #define AT(field) (offsetof(typeof(opts), field))
 
 static const struct weir_opt options[] = {
-    {"format", 'f', WEIR_OPT_TEXT, AT(format), NULL, "FORMAT",
+    {"format", 0, WEIR_OPT_TEXT, AT(format), NULL, "FORMAT",
      "what is written: mds, wds, tfrecord, jsonl or tokens", 0, 0},
     {"shard-size", 0, WEIR_OPT_SIZE, AT(shard_bytes), "64M", "SIZE",
      "bytes of samples in a shard, as the source has them", WEIR_PACK_SHARD_BYTES_MIN,

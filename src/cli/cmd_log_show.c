@@ -268,7 +268,7 @@ const struct command cmd_log_show = {
     .operands = "NAME [SAVE [TABLE]]",
     .operands_min = 1,
     .operands_max = 3,
-    .summary = "Show what a log says, what a save consists of, what a table holds",
+    .summary = "Show what a log says, a save consists of, or a table holds",
     .about =
         "With NAME alone: the newest record of the log, with the saves that are live, and those "
         "that are retired and wait to be deleted. With SAVE: the parts of the newest live save of "

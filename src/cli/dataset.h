@@ -28,7 +28,7 @@ int dataset_number(struct cli *cli, uint64_t *out, const char *text);
 /* The options of every command that opens a dataset; `at` is where its struct dataset_opts is. */
 #define DATASET_OPTIONS(at)                                                                        \
     {"format",                                                                                     \
-     'f',                                                                                          \
+     0,                                                                                            \
      WEIR_OPT_TEXT,                                                                                \
      (at) + offsetof(struct dataset_opts, format),                                                 \
      NULL,                                                                                         \
@@ -37,7 +37,7 @@ int dataset_number(struct cli *cli, uint64_t *out, const char *text);
      0,                                                                                            \
      0},                                                                                           \
         {"option",                                                                                 \
-         'o',                                                                                      \
+         'O',                                                                                      \
          WEIR_OPT_TEXTS,                                                                           \
          (at) + offsetof(struct dataset_opts, options),                                            \
          NULL,                                                                                     \

@@ -36,16 +36,16 @@ def tar(samples):
 
 def test_index(data, tmp_path):
     data.file("d/a.bin", tokens(range(100)))
-    doc = data.json("data", "index", "d", "-o", "seq_len=9")
+    doc = data.json("data", "index", "d", "-O", "seq_len=9")
     assert (doc["format"], doc["samples"], doc["shards"], doc["built"]) == ("tokens", 11, 1, True)
     assert len(doc["digest"]) == 64 and doc["index"].startswith(str(tmp_path / "cache"))
-    assert data.json("data", "index", "d", "-o", "seq_len=9")["built"] is False
-    result = data("data", "index", "d", "-o", "seq_len=9")
+    assert data.json("data", "index", "d", "-O", "seq_len=9")["built"] is False
+    result = data("data", "index", "d", "-O", "seq_len=9")
     assert "11 samples in 1 shard" in result.out and "up to date" in result.out
-    data("data", "index", "d", "-o", "seq_len=9", "--check")
+    data("data", "index", "d", "-O", "seq_len=9", "--check")
     data.file("d/b.bin", tokens(range(50)))
-    assert "as it is now" in data.fails("data", "index", "d", "-o", "seq_len=9", "--check")
-    assert data.json("data", "index", "d", "-o", "seq_len=9")["samples"] == 16
+    assert "as it is now" in data.fails("data", "index", "d", "-O", "seq_len=9", "--check")
+    assert data.json("data", "index", "d", "-O", "seq_len=9")["samples"] == 16
     assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["a.bin", "b.bin"]
 
 
@@ -53,11 +53,12 @@ def test_beside(data, tmp_path):
     data("init")
     (data.store / "d").mkdir()
     (data.store / "d/a.bin").write_bytes(tokens(range(100)))
-    data("data", "index", "weir-store/d", "-o", "seq_len=9", "--beside")
-    doc = data.json("data", "index", "weir-store/d", "-o", "seq_len=9")
+    data("data", "index", "weir-store/d", "-O", "seq_len=9", "--beside")
+    doc = data.json("data", "index", "weir-store/d", "-O", "seq_len=9")
     assert doc["index"].endswith("weir-store/d/index.weir") and not doc["built"]
     data.file("plain/a.bin", tokens(range(100)))
-    assert "plain directory" in data.fails("data", "index", "plain", "-o", "seq_len=9", "-b")
+    assert "plain directory" in data.fails("data", "index", "plain", "-O", "seq_len=9",
+                                         "--beside")
 
 
 def test_ls(data):
@@ -71,18 +72,18 @@ def test_ls(data):
 
 def test_cat(data):
     data.file("d/a.bin", tokens([7, 8, 0, 9, 10, 11, 0, 12]))
-    doc = data.json("data", "cat", "d", "0", "-o", "seq_len=4", "-o", "eot=0")
+    doc = data.json("data", "cat", "d", "0", "-O", "seq_len=4", "-O", "eot=0")
     assert doc["key"] == "a.bin" and doc["offset"] == 0 and doc["size_bytes"] == 10
     assert doc["fields"][0] == {"name": "tokens", "kind": "array", "dtype": "<u2", "shape": [5],
                                 "size_bytes": 10, "value": [7, 8, 0, 9, 10]}
     assert doc["fields"][1]["name"] == "starts" and doc["fields"][1]["value"] == [3]
-    raw = data("data", "cat", "d", "0", "-o", "seq_len=4", "--field", "tokens").raw
+    raw = data("data", "cat", "d", "0", "-O", "seq_len=4", "--field", "tokens").raw
     assert raw == tokens([7, 8, 0, 9, 10])
-    assert data("data", "cat", "d", "0", "-o", "seq_len=4", "--raw").raw == raw
-    assert "7 8 0 9 10" in data("data", "cat", "d", "0", "-o", "seq_len=4").out
+    assert data("data", "cat", "d", "0", "-O", "seq_len=4", "--raw").raw == raw
+    assert "7 8 0 9 10" in data("data", "cat", "d", "0", "-O", "seq_len=4").out
     assert "has no field 'nix': it has tokens" in data.fails(
-        "data", "cat", "d", "0", "-o", "seq_len=4", "--field", "nix")
-    assert "no sample 1: there are 1" in data.fails("data", "cat", "d", "1", "-o", "seq_len=4")
+        "data", "cat", "d", "0", "-O", "seq_len=4", "--field", "nix")
+    assert "no sample 1: there are 1" in data.fails("data", "cat", "d", "1", "-O", "seq_len=4")
     assert "no number" in data.fails("data", "cat", "d", "1x", rc=2)
 
 
@@ -92,7 +93,7 @@ def test_cat_of_text_and_bytes(data):
     fields = {f["name"]: f for f in data.json("data", "cat", "d", "0")["fields"]}
     assert fields["txt"]["value"] == "grüße" and fields["json"]["value"] == {"a": [1]}
     assert fields["bin"]["base64"] == "/wAB"
-    assert data("data", "cat", "d", "0", "-F", "bin").raw == b"\xff\x00\x01"
+    assert data("data", "cat", "d", "0", "--field", "bin").raw == b"\xff\x00\x01"
 
 
 def test_stats(data):
@@ -109,12 +110,12 @@ def test_what_is_wrong_is_said(data, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "no files" in data.fails("data", "ls", "empty")
     data.file("strange/readme.xyz")
-    assert "no format 'parkett': there are mds" in data.fails("data", "ls", "strange", "-f",
+    assert "no format 'parkett': there are mds" in data.fails("data", "ls", "strange", "--format",
                                                               "parkett")
     data.file("d/a.bin", tokens(range(100)))
-    assert "no option 'seqlen'" in data.fails("data", "ls", "d", "-o", "seq_len=9", "-o",
+    assert "no option 'seqlen'" in data.fails("data", "ls", "d", "-O", "seq_len=9", "-O",
                                               "seqlen=3")
-    assert "NAME=VALUE" in data.fails("data", "ls", "d", "-o", "seq_len", rc=2)
+    assert "NAME=VALUE" in data.fails("data", "ls", "d", "-O", "seq_len", rc=2)
     assert "cache" in data.fails("data", "ls", "d", "--cache", "d/a.bin")
     assert data.json("data", "ls", "nowhere", rc=1)["error"]["code"] == "ENOENT"
 

@@ -20,13 +20,13 @@ def numbers(count, dtype, seed):
 
 
 def field(weir, where, n, name, dtype, *options):
-    raw = weir("data", "cat", where, str(n), "--field", name, "-o", f"seq_len={SEQ_LEN}",
+    raw = weir("data", "cat", where, str(n), "--field", name, "-O", f"seq_len={SEQ_LEN}",
                *options).raw
     return np.frombuffer(raw, dtype=dtype)
 
 
 def samples_are(weir, where, array, *options):
-    count = weir.json("data", "index", where, "-o", f"seq_len={SEQ_LEN}", *options)["samples"]
+    count = weir.json("data", "index", where, "-O", f"seq_len={SEQ_LEN}", *options)["samples"]
     assert count == (len(array) - 1) // SEQ_LEN
     for n in {0, 1, count // 2, count - 1}:
         got = field(weir, where, n, "tokens", array.dtype, *options)
@@ -44,7 +44,7 @@ def test_bare_of_another_type(weir, tmp_path):
     array = numbers(10_000, np.int32, 2)
     (tmp_path / "d").mkdir()
     array.tofile(tmp_path / "d/train.bin")
-    samples_are(weir, "d", array, "-o", "dtype=int32")
+    samples_are(weir, "d", array, "-O", "dtype=int32")
 
 
 def test_llmc(weir, tmp_path):
