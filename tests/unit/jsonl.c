@@ -20,7 +20,7 @@ static void lines(void)
     ARE("{\"a\":1}\r\n\r\n  \n{\"a\":2}", "a=<i8[]:1; a=<i8[]:2");
     ARE("\xef\xbb\xbf{\"a\":1}\n", "a=<i8[]:1");
     ARE("{\"a\":1}\r", "a=<i8[]:1");
-    ARE("[1]\n\"x\"\n 3 \n", "json=j:[1]; json=j:\"x\"; json=j: 3 ");
+    ARE("[1]\r\n\"x\"\n 3 \n", "json=j:[1]; json=j:\"x\"; json=j: 3 ");
     ARE("{}\n", "");
 }
 

@@ -111,7 +111,9 @@ static void other_records_stay_bytes(void)
         {"\x0a\x09\x0a\x07\x12\x05\x12\x03\x0a\x01\x00", 11},     /* a float of one byte */
         {"\x0a\x0a\x0a\x08\x12\x06\x1a\x04\x0a\x02\x80\x80", 12}, /* a varint without an end */
         {"\x0a\x08\x0a\x06\x12\x04\x0a\x02\x08\x01", 10},         /* a number among bytes */
-        {"\x0b", 1},                                              /* a group */
+        {"\x0a\x12\x0a\x10\x12\x0e\x1a\x0c\x0a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
+         20},        /* 65 bits */
+        {"\x0b", 1}, /* a group */
         {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

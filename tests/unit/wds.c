@@ -167,6 +167,14 @@ static void long_names_of_every_form(void)
     tar_file(&tar, "nnn", "x");
     ARE(expected);
 
+    tar_extension(&tar, 'L', "first.txt", 9);
+    tar_pax(&tar, 'x', "path", "second.txt");
+    tar_file(&tar, "nnn", "x");
+    ARE("__key__=t:first txt=t:x");
+    tar_pax(&tar, 'x', "path", "slashes.txt//");
+    tar_file(&tar, "nnn", "x");
+    ARE("__key__=t:slashes txt=t:x");
+
     uint8_t *block = tar_header(&tar, "b.txt", 1, '0');
     memcpy(block + 345, "some/dir", 8);
     tar_sum(block);
@@ -250,6 +258,9 @@ static void what_is_wrong_is_told(void)
     tar_extension(&tar, 'x', "11 path=a\0b\n", 12);
     tar_file(&tar, "a.txt", "x");
     FAIL("wrong record");
+    tar_extension(&tar, 'x', "12 path=a\0b\n", 12);
+    tar_file(&tar, "a.txt", "x");
+    FAIL("NUL");
     tar_header(&tar, "././@x", 1 << 21, 'x');
     FAIL("the limit is");
     for (int i = 0; i <= WEIR_TAR_EXTENSIONS_MAX; i++)
