@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,6 +20,13 @@ uint64_t weir_loader_position(const struct weir_loader *loader, uint64_t i)
 uint64_t weir_source_position(const struct weir_loader *loader, uint32_t source, uint64_t position)
 {
     return loader->mix ? weir_mix_before(loader->mix, position, source) : position;
+}
+
+void weir_slot_fail(struct weir_slot *slot, int code)
+{
+    slot->code = code;
+    free(slot->text);
+    slot->text = weir_strdup(weir_fail_last());
 }
 
 /* ---- delivering ---- */
@@ -124,7 +132,7 @@ int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns)
     struct weir_slot *slot = &loader->slots[loader->delivered % loader->slots_count];
     code = wait_for(loader, slot, timeout_ns);
     if (!code && slot->code)
-        code = weir_fail_text(slot->code, slot->text);
+        code = slot->text ? weir_fail_text(slot->code, slot->text) : weir_fail_memory();
     if (!code)
         *out = deliver(loader, slot);
     pthread_mutex_unlock(&loader->lock);

@@ -97,7 +97,7 @@ struct weir_slot {
     uint64_t bytes; /* that are counted for it */
     weir_batch *batch;
     int code;
-    char text[WEIR_TEXT_MAX];
+    char *text;
 };
 
 struct weir_loader {
@@ -134,6 +134,9 @@ struct weir_loader {
 uint64_t weir_loader_position(const struct weir_loader *loader, uint64_t i);
 /* The next position of a source when the loader has come to this one. */
 uint64_t weir_source_position(const struct weir_loader *loader, uint32_t source, uint64_t position);
+
+/* The slot's batch cannot be had, for the reason that this thread's text is. */
+void weir_slot_fail(struct weir_slot *slot, int code);
 
 /* ---- plan.c ---- */
 

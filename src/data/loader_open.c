@@ -18,6 +18,7 @@ enum {
     THREADS_DEFAULT = 4,
     THREADS_MAX = 256,
     TABLE_MIN = 256,
+    SLOTS_MAX = 256,
     ROWS_AHEAD = 1 << 18, /* samples planned: a few MiB of tables */
 };
 #define WINDOW_BYTES   ((uint64_t)4 << 20) /* of the default window: reads are that long */
@@ -261,6 +262,7 @@ static uint64_t count_slots(const struct weir_loader *loader)
     uint64_t batch = opts->batch_size * loader->row_bytes + 1, count = AHEAD_BYTES / batch;
     uint64_t most = ROWS_AHEAD / opts->batch_size;
     count = count < most ? count : most;
+    count = count < SLOTS_MAX ? count : SLOTS_MAX;
     return count > opts->prefetch ? count : opts->prefetch;
 }
 
@@ -351,6 +353,7 @@ static void free_slot(struct weir_slot *slot)
     free(slot->numbers);
     free(slot->uses);
     free(slot->drawn);
+    free(slot->text);
 }
 
 void weir_loader_close(weir_loader *loader)

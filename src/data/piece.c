@@ -46,6 +46,7 @@ int weir_piece_plan_list(struct weir_piece *piece, const struct weir_supply *sup
         plan.bytes += place.size + LINE;
         plan.shard = i ? plan.shard : place.shard;
     }
+    plan.bytes = weir_slab_room(plan.bytes);
     *piece = plan;
     return 0;
 }
@@ -97,9 +98,11 @@ int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, 
         plan.end = tail.off + tail.size;
         plan.bytes = plan.end - plan.begin + PAGE;
     }
-    if (!code)
-        *piece = plan;
-    return code;
+    if (code)
+        return code;
+    plan.bytes = weir_slab_room(plan.bytes);
+    *piece = plan;
+    return 0;
 }
 
 /* ---- objects ---- */

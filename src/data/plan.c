@@ -1,7 +1,6 @@
 /* plan.c - which pieces the next batches need; see loader.h. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "data/deal.h"
 #include "data/loader.h"
@@ -20,14 +19,15 @@ static struct weir_held **bucket(const struct weir_loader *loader, const struct 
     return &loader->table[(hash >> 32) & (loader->table_count - 1)];
 }
 
-/* One like it. With the lock held. */
+/* One that has all that this one has: windows are cut anew in every epoch. With the lock held. */
 static struct weir_held *find_same(const struct weir_loader *loader, const struct weir_held *like)
 {
-    struct weir_held *held = *bucket(loader, &like->piece);
-    while (held && (held->piece.shard != like->piece.shard ||
-                    held->piece.first != like->piece.first || held->source != like->source))
-        held = held->next_same;
-    return held;
+    const struct weir_piece *piece = &like->piece;
+    for (struct weir_held *held = *bucket(loader, piece); held; held = held->next_same)
+        if (held->source == like->source && held->piece.shard == piece->shard &&
+            held->piece.first == piece->first && held->piece.count >= piece->count)
+            return held;
+    return NULL;
 }
 
 /* With the lock held: one that nobody needs any more goes to the list, for free_list(). */
@@ -451,10 +451,8 @@ void weir_plan_more(struct weir_loader *loader)
     loader->lacking = 0;
     pthread_mutex_unlock(&loader->lock);
     int code = plan_slot(loader, slot);
-    if (code && code != -EAGAIN) {
-        slot->code = code;
-        memcpy(slot->text, weir_fail_last(), sizeof slot->text);
-    }
+    if (code && code != -EAGAIN)
+        weir_slot_fail(slot, code);
     uint64_t took_ns = weir_sys->now_ns(WEIR_CLOCK_MONO) - start_ns;
     pthread_mutex_lock(&loader->lock);
     loader->planning = false;

@@ -12,7 +12,7 @@
 
 enum {
     STEPS = 8,               /* sizes between two powers of two: at most an eighth is wasted */
-    SIZE_MIN = 1 << 16,      /* a mapping for less is not worth its entry in the kernel's table */
+    SIZE_MIN = 1 << 14,      /* a mapping for less is not worth its entry in the kernel's table */
     HUGE_BYTES_MIN = 4 << 20 /* then huge pages are */
 };
 
@@ -96,7 +96,7 @@ void weir_slabs_close(struct weir_slabs *pool)
     unmap_all(gone);
 }
 
-static size_t room_of(size_t size)
+size_t weir_slab_room(size_t size)
 {
     size_t step = SIZE_MIN / STEPS;
     if (size <= SIZE_MIN)
@@ -141,7 +141,7 @@ struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size)
         weir_fail_memory();
         return NULL;
     }
-    size_t room = room_of(size);
+    size_t room = weir_slab_room(size);
     struct weir_slab *gone = NULL;
     pthread_mutex_lock(&pool->lock);
     struct weir_slab *slab = find_kept(pool, room);

@@ -24,6 +24,8 @@ struct weir_slab {
 int weir_slabs_open(struct weir_slabs **out, uint64_t bytes_max);
 void weir_slabs_close(struct weir_slabs *pool);
 
+/* Bytes that a slab for so many has. */
+size_t weir_slab_room(size_t size);
 /* At least `size` bytes, of which nothing is known; NULL and a text when there is no memory. */
 struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size);
 /* Takes NULL. */

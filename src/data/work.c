@@ -1,7 +1,6 @@
 /* work.c - what the threads of a loader do: plan, load, gather; see loader.h. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "data/loader.h"
 #include "util/sys.h"
@@ -18,12 +17,6 @@ struct worker {
 static uint64_t now_ns(void)
 {
     return weir_sys->now_ns(WEIR_CLOCK_MONO);
-}
-
-static void slot_fail(struct weir_slot *slot, int code)
-{
-    slot->code = code;
-    memcpy(slot->text, weir_fail_last(), sizeof slot->text);
 }
 
 /* ---- loading ---- */
@@ -117,7 +110,7 @@ static void gather(struct worker *worker, struct weir_slot *slot)
     if (!slot->code) {
         int code = gather_rows(worker, slot);
         if (code)
-            slot_fail(slot, code);
+            weir_slot_fail(slot, code);
     }
     uint64_t took_ns = now_ns() - start_ns;
     pthread_mutex_lock(&loader->lock);

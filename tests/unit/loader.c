@@ -1,0 +1,235 @@
+/* A loader: the same global sequence for any number of ranks, workers and threads, from any
+ * position, for every format and every kind of shuffle; what was delivered adds up.
+ */
+#include "shards.h"
+
+enum { SHARDS = 5, EACH = 23, N = SHARDS * EACH, LONG = 2 * N + 31, MOST = 4 * N };
+
+/* How a dataset is read. */
+struct way {
+    uint32_t flags, lanes;
+    uint64_t window;
+};
+static const struct way ways[] = {
+    {0, 0, 0},                            /* in order */
+    {WEIR_LOADER_SHUFFLE, 7, 9},          /* windows cut shards, lanes cut windows */
+    {WEIR_LOADER_SHUFFLE, 3, UINT64_MAX}, /* full */
+    {WEIR_LOADER_SHUFFLE, 0, 0},          /* the defaults */
+};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+/* The numbers that all ranks got, batch by batch, rank by rank; the sum of what they tell. */
+struct got {
+    uint64_t numbers[MOST];
+    uint64_t count;
+    uint64_t tallied[3];
+    uint8_t digest[3][16];
+};
+
+struct world {
+    uint64_t batch; /* of all ranks */
+    uint32_t ranks, workers, threads;
+};
+
+static weir_loader *open_one(weir_data *data, const struct way *way, const struct world *world,
+                             uint32_t rank, uint32_t worker, uint64_t position, uint64_t end)
+{
+    weir_loader *loader = NULL;
+    weir_loader_options opts;
+    weir_loader_options_init(&opts);
+    opts.flags = way->flags;
+    opts.lanes = way->lanes;
+    opts.window = way->window;
+    opts.seed = 5;
+    opts.batch_size = world->batch / world->ranks;
+    opts.rank = rank;
+    opts.ranks = world->ranks;
+    opts.worker = worker;
+    opts.workers = world->workers;
+    opts.threads = world->threads;
+    opts.position = position;
+    opts.end = end;
+    OK(weir_loader_open(&loader, data, &opts));
+    return loader;
+}
+
+static void add_sum(uint8_t to[16], const uint8_t more[16])
+{
+    unsigned carry = 0;
+    for (int i = 0; i < 16; i++) {
+        carry += (unsigned)to[i] + more[i];
+        to[i] = (uint8_t)carry;
+        carry >>= 8;
+    }
+}
+
+static void add_tallies(struct got *got, const weir_loader *loader)
+{
+    weir_loader_part part;
+    OK(weir_loader_part_get(loader, 0, &part));
+    for (uint32_t i = 0; i < part.tallies_count; i++) {
+        uint64_t epoch = part.tallies[i].epoch;
+        CHECK(epoch < 3);
+        got->tallied[epoch] += part.tallies[i].samples;
+        add_sum(got->digest[epoch], part.tallies[i].digest);
+    }
+}
+
+static bool take(struct got *got, weir_loader *loader, uint64_t position)
+{
+    weir_batch *batch;
+    int code = weir_loader_next(loader, &batch, UINT64_MAX);
+    if (code != 1) {
+        CHECK_EQ(code, 0);
+        return false;
+    }
+    const weir_batch_info *info = weir_batch_get(batch);
+    CHECK_EQ(info->position, position);
+    memcpy(got->numbers + got->count, info->numbers, info->samples * 8);
+    got->count += info->samples;
+    weir_batch_release(batch);
+    return true;
+}
+
+/* Reads positions [position, end) as that world does, and adds what it got. */
+static void read_all(struct got *got, weir_data *data, const struct way *way,
+                     const struct world *world, uint64_t position, uint64_t end)
+{
+    weir_loader *loaders[64];
+    uint32_t count = world->ranks * world->workers;
+    for (uint32_t i = 0; i < count; i++)
+        loaders[i] =
+            open_one(data, way, world, i / world->workers, i % world->workers, position, end);
+    for (uint64_t b = 0; position + b * world->batch < end; b++)
+        for (uint32_t r = 0; r < world->ranks; r++)
+            CHECK(take(got, loaders[r * world->workers + b % world->workers],
+                       position + b * world->batch));
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK(!take(got, loaders[i], 0));
+        add_tallies(got, loaders[i]);
+        weir_loader_close(loaders[i]);
+    }
+}
+
+static void check_same(const struct got *a, const struct got *b)
+{
+    CHECK_EQ(a->count, b->count);
+    CHECK(!memcmp(a->numbers, b->numbers, a->count * 8));
+    CHECK(!memcmp(a->tallied, b->tallied, sizeof a->tallied));
+    CHECK(!memcmp(a->digest, b->digest, sizeof a->digest));
+}
+
+/* Every sample once in each epoch; epochs differ if they are shuffled, their contents do not. */
+static void check_epochs(const struct got *got, const struct way *way)
+{
+    CHECK_EQ(got->tallied[0], N);
+    CHECK_EQ(got->tallied[1], N);
+    CHECK_EQ(got->tallied[2], 31);
+    CHECK(!memcmp(got->digest[0], got->digest[1], 16));
+    CHECK(memcmp(got->digest[0], got->digest[2], 16));
+    uint64_t seen[N] = {0};
+    for (uint64_t i = 0; i < got->count; i++)
+        seen[got->numbers[i]]++;
+    for (uint64_t i = 0; i < N; i++)
+        CHECK(seen[i] == 2 || seen[i] == 3);
+    bool in_order = true;
+    for (uint64_t i = 0; i < got->count; i++)
+        in_order &= got->numbers[i] == i % N;
+    CHECK_EQ(in_order, !way->flags);
+}
+
+static void every_world_gets_the_same(void)
+{
+    static const struct world worlds[] = {
+        {24, 1, 4, 1}, {24, 2, 1, 4}, {24, 3, 4, 2}, {24, 8, 1, 1}, {24, 8, 4, 1}};
+    const struct world one = {24, 1, 1, 3};
+    for (int k = 0; k < KINDS; k++) {
+        weir_data *data = shards_open(shards_make(&kinds[k], SHARDS, EACH), &kinds[k]);
+        CHECK_EQ(weir_data_count(data), N);
+        for (int w = 0; w < WAYS; w++) {
+            struct got first = {0};
+            read_all(&first, data, &ways[w], &one, 0, LONG);
+            check_epochs(&first, &ways[w]);
+            for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
+                struct got other = {0};
+                read_all(&other, data, &ways[w], &worlds[i], 0, LONG);
+                check_same(&first, &other);
+            }
+        }
+        weir_data_close(data);
+    }
+}
+
+/* A global batch has the same samples, however large: those of a batch are sorted by lane. */
+static void batches_may_have_any_size(void)
+{
+    weir_data *data = shards_open(shards_make(&kinds[0], SHARDS, EACH), &kinds[0]);
+    for (uint64_t batch = 1; batch < 3 * N; batch = batch * 2 + 1) {
+        struct got got = {0};
+        read_all(&got, data, &ways[1], &(struct world){batch, 1, 1, 2}, 0, LONG);
+        check_epochs(&got, &ways[1]);
+    }
+    weir_data_close(data);
+}
+
+/* What was delivered up to a position, by one world, and from there, by another, is the whole. */
+static void any_position_is_resumed_by_any_world(void)
+{
+    static const struct world worlds[] = {{12, 1, 1, 1}, {12, 2, 3, 1}, {12, 3, 1, 2}};
+    for (int k = 0; k < 2; k++) {
+        weir_data *data = shards_open(shards_make(&kinds[k], SHARDS, EACH), &kinds[k]);
+        for (int w = 0; w < WAYS; w++) {
+            struct got whole = {0};
+            read_all(&whole, data, &ways[w], &worlds[0], 0, LONG);
+            for (uint64_t at = 0; at <= N + 24; at += 12) {
+                struct got parts = {0};
+                read_all(&parts, data, &ways[w], &worlds[at / 12 % 3], 0, at);
+                read_all(&parts, data, &ways[w], &worlds[(at / 12 + 1) % 3], at, LONG);
+                check_same(&whole, &parts);
+            }
+            for (uint64_t at = 1; at < N; at += 17) { /* between batches of the first */
+                struct got parts = {0};
+                read_all(&parts, data, &ways[w], &worlds[0], 0, at);
+                read_all(&parts, data, &ways[w], &worlds[0], at, LONG);
+                check_epochs(&parts, &ways[w]);
+            }
+        }
+        weir_data_close(data);
+    }
+}
+
+static void where_it_is_counts_what_was_delivered(void)
+{
+    weir_data *data = shards_open(shards_make(&kinds[0], SHARDS, EACH), &kinds[0]);
+    weir_loader *loader =
+        open_one(data, &ways[1], &(struct world){10, 2, 1, 2}, 1, 0, 0, UINT64_MAX);
+    weir_loader_state state;
+    weir_loader_part part;
+    for (uint64_t i = 0; i < 30; i++) {
+        weir_loader_state_get(loader, &state);
+        CHECK_EQ(state.position, 10 * i);
+        OK(weir_loader_part_get(loader, 0, &part));
+        uint64_t samples = 0;
+        for (uint32_t t = 0; t < part.tallies_count; t++)
+            samples += part.tallies[t].samples;
+        CHECK_EQ(samples, 5 * i);
+        CHECK_EQ(part.samples, N);
+        CHECK_EQ(part.lanes, 7);
+        CHECK_EQ(part.window, 9);
+        weir_batch *batch;
+        CHECK_EQ(weir_loader_next(loader, &batch, UINT64_MAX), 1);
+        weir_batch_release(batch);
+    }
+    CHECK_EQ(weir_loader_part_get(loader, 1, &part), -EINVAL);
+    weir_loader_close(loader);
+    weir_data_close(data);
+}
+
+int main(void)
+{
+    RUN(every_world_gets_the_same);
+    RUN(batches_may_have_any_size);
+    RUN(any_position_is_resumed_by_any_world);
+    RUN(where_it_is_counts_what_was_delivered);
+    return TEST_RESULT;
+}
