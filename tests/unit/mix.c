@@ -191,6 +191,38 @@ static void every_position_once(void)
     weir_mix_close(mix);
 }
 
+/* A rank of eight has its eighth of every part's lanes and some at the cuts, which move with where
+ * a batch begins and ends in each part; never all of them. */
+static void ranks_keep_their_lanes(void)
+{
+    enum { BATCH = 512, RANKS = 8, LANES = 64 };
+    static const uint64_t weights[] = {70, 25, 5}, count = LANES * 1000;
+    struct weir_order_options opts = {.shuffle = true, .lanes = LANES, .window = 8};
+    struct weir_mix *mix = mix_of(weights, PARTS, 10);
+    struct weir_order *orders[PARTS];
+    bool used[RANKS][PARTS][LANES] = {{{false}}};
+    for (uint32_t i = 0; i < PARTS; i++)
+        OK(weir_order_open(&orders[i], &count, 1, &opts));
+    for (uint64_t at = 0; at < BATCH * 300; at += BATCH)
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            struct weir_mix_at out[BATCH / RANKS];
+            weir_mix_deal(mix, (const struct weir_order *const *)orders, at, BATCH, rank, RANKS,
+                          out);
+            for (uint32_t i = 0; i < BATCH / RANKS; i++)
+                used[rank][out[i].part][out[i].position % count % LANES] = true;
+        }
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        for (uint32_t part = 0; part < PARTS; part++) {
+            uint32_t lanes = 0;
+            for (uint32_t lane = 0; lane < LANES; lane++)
+                lanes += used[rank][part][lane];
+            CHECK(lanes >= 8 && lanes <= 16);
+        }
+    for (uint32_t i = 0; i < PARTS; i++)
+        weir_order_close(orders[i]);
+    weir_mix_close(mix);
+}
+
 /* What a saved state relies on: written down once, never another. */
 static void same_for_ever(void)
 {
@@ -223,6 +255,7 @@ int main(void)
     RUN(spread);
     RUN(sorted_and_cut);
     RUN(every_position_once);
+    RUN(ranks_keep_their_lanes);
     RUN(same_for_ever);
     RUN(refused);
     return TEST_RESULT;
