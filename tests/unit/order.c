@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/mix.h"
 #include "data/order.h"
 #include "test.h"
+#include "util/sys.h"
 
 enum { SHARDS_MAX = 64 };
 
@@ -275,6 +277,44 @@ static void refused(void)
     CHECK(!order);
 }
 
+/* ---- without memory ---- */
+
+static int allocations_left;
+
+static void *failing_realloc(void *ptr, size_t size)
+{
+    return allocations_left-- > 0 ? realloc(ptr, size) : NULL;
+}
+
+/* Every allocation fails in turn: nothing is left behind, and the last try works. */
+static void no_memory(void)
+{
+    struct weir_sys failing = weir_sys_real;
+    struct weir_order_options opts = {.shuffle = true, .lanes = 4, .window = 8};
+    struct dataset set = even(5, 100);
+    uint64_t weights[2] = {1, 2};
+    int order_code = -1, epoch_code = -1, mix_code = -1;
+    failing.realloc = failing_realloc;
+    weir_sys = &failing;
+    for (int n = 0; order_code || epoch_code || mix_code; n++) {
+        struct weir_order *order = NULL;
+        struct weir_epoch *epoch = NULL;
+        struct weir_mix *mix = NULL;
+        CHECK(n < 10);
+        allocations_left = n;
+        order_code = weir_order_open(&order, set.samples, set.shards, &opts);
+        epoch_code = order ? weir_epoch_open(&epoch, order, 0) : -ENOMEM;
+        mix_code = weir_mix_open(&mix, weights, 2, 1);
+        CHECK(order_code ? order_code == -ENOMEM && !order : order != NULL);
+        CHECK(epoch_code ? epoch_code == -ENOMEM && !epoch : epoch != NULL);
+        CHECK(mix_code ? mix_code == -ENOMEM && !mix : mix != NULL);
+        weir_mix_close(mix);
+        weir_epoch_close(epoch);
+        weir_order_close(order);
+    }
+    weir_sys = &weir_sys_real;
+}
+
 int main(void)
 {
     RUN(every_sample_once);
@@ -285,5 +325,6 @@ int main(void)
     RUN(same_for_ever);
     RUN(huge);
     RUN(refused);
+    RUN(no_memory);
     return TEST_RESULT;
 }
