@@ -66,12 +66,27 @@ static bool is_hex4(const char *at, const char *end)
     return true;
 }
 
+/* Over characters that mean themselves, eight at a time: most of a text is ASCII without quotes,
+ * backslashes and controls. It may stop earlier than it must. */
+static const char *skip_plain(const char *at, const char *end)
+{
+    static const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    for (; end - at >= 8; at += 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof word);
+        uint64_t quotes = word ^ ones * '"', slashes = word ^ ones * '\\';
+        if (((word - ones * 0x20) | (quotes - ones) | (slashes - ones) | word) & tops)
+            break;
+    }
+    return at;
+}
+
 /* The characters of a string, up to its closing quote, which is stepped over. */
 static int read_string(struct weir_json *json)
 {
     const char *text = ++json->at;
     json->escaped = false;
-    while (json->at < json->end && *json->at != '"') {
+    while ((json->at = skip_plain(json->at, json->end)) < json->end && *json->at != '"') {
         unsigned char c = (unsigned char)*json->at;
         if (c < 0x20)
             return bad(json, "a control character in a string");

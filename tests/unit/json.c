@@ -108,6 +108,34 @@ static void wrong(void)
     }
 }
 
+/* Strings are read eight bytes at a time: what is special is seen at every place. */
+static void places(void)
+{
+    static const struct {
+        const char *text, *means; /* NULL: refused */
+    } special[] = {{"\\\"", "\""}, {"\\\\", "\\"}, {"\xc3\xa9", "\xc3\xa9"},
+                   {" ", " "},     {"!", "!"},     {"#", "#"},
+                   {"[", "["},     {"]", "]"},     {"\x7f", "\x7f"},
+                   {"\x1f", NULL}, {"\n", NULL},   {"\xa2", NULL},
+                   {"\xdc", NULL}, {"\"", NULL},   {"\\", NULL}};
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
+        for (int before = 0; before < 20; before++)
+            for (int after = 1; after < 20; after += 3) {
+                char text[128], expected[128];
+                int code;
+                snprintf(text, sizeof text, "\"%.*s%s%.*s\"", before, "aaaaaaaaaaaaaaaaaaaaaaa",
+                         special[i].text, after, "zzzzzzzzzzzzzzzzzzzzzzz");
+                const char *got = tokens(text, &code);
+                CHECK_EQ(code, special[i].means ? 0 : -EINVAL);
+                if (code)
+                    continue;
+                snprintf(expected, sizeof expected, "s%.*s%s%.*s ", before,
+                         "aaaaaaaaaaaaaaaaaaaaaaa", special[i].means, after,
+                         "zzzzzzzzzzzzzzzzzzzzzzz");
+                CHECK(!strcmp(got, expected));
+            }
+}
+
 static void depth(void)
 {
     char text[2 * WEIR_JSON_DEPTH_MAX + 3] = "";
@@ -177,6 +205,7 @@ int main(void)
 {
     RUN(right);
     RUN(wrong);
+    RUN(places);
     RUN(depth);
     RUN(skipping);
     RUN(numbers);
