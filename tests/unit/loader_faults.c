@@ -1,0 +1,302 @@
+/* A loader when things go wrong: a damaged sample is named, and fails where it stands in the order
+ * and nowhere else; bounds hold; a child of fork() is told; what is not there is not guessed.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shards.h"
+
+enum { SHARDS = 4, EACH = 25, N = SHARDS * EACH };
+
+static const struct kind *const plain = &kinds[0], *const zipped = &kinds[1];
+
+static weir_loader_options options(uint64_t batch_size)
+{
+    weir_loader_options opts;
+    weir_loader_options_init(&opts);
+    opts.flags = WEIR_LOADER_SHUFFLE;
+    opts.lanes = 4;
+    opts.window = 10;
+    opts.batch_size = batch_size;
+    opts.end = N;
+    opts.threads = 2;
+    return opts;
+}
+
+/* The numbers in their order; stops at the first failure, which it returns. */
+static int numbers_of(weir_data *data, const weir_loader_options *opts, uint64_t *out,
+                      uint64_t *count)
+{
+    weir_loader *loader = NULL;
+    weir_batch *batch;
+    int code;
+    OK(weir_loader_open(&loader, data, opts));
+    *count = 0;
+    while ((code = weir_loader_next(loader, &batch, UINT64_MAX)) == 1) {
+        const weir_batch_info *info = weir_batch_get(batch);
+        memcpy(out + *count, info->numbers, info->samples * 8);
+        *count += info->samples;
+        weir_batch_release(batch);
+    }
+    if (code) { /* and again */
+        char *text = strdup(weir_error_text());
+        CHECK_EQ(weir_loader_next(loader, &batch, UINT64_MAX), code);
+        CHECK(!strcmp(text, weir_error_text()));
+        free(text);
+    }
+    weir_loader_close(loader);
+    if (code)
+        weir_fail_text(code, weir_error_text());
+    return code;
+}
+
+/* Spoils the sample in its file, so that its own format notices. */
+static void spoil_sample(const char *dir, weir_data *data, uint64_t number)
+{
+    weir_data_sample *sample;
+    OK(weir_data_sample_open(&sample, data, number));
+    const weir_data_sample_info *info = weir_data_sample_get(sample);
+    FILE *file = fopen(path_in(dir, info->key), "r+");
+    CHECK(file && !fseek(file, (long)info->off, SEEK_SET));
+    CHECK(fwrite("\xff\xff\xff\xff", 4, 1, file) == 1 && !fclose(file));
+    weir_data_sample_close(sample);
+}
+
+static void a_damaged_sample_fails_at_its_place(void)
+{
+    uint64_t all[N], some[N], count;
+    for (uint64_t batch = 1; batch <= 9; batch += 4)
+        for (uint64_t bad = 0; bad < N; bad += 33) {
+            const char *dir = shards_make(plain, SHARDS, EACH);
+            weir_data *data = shards_open(dir, plain);
+            weir_loader_options opts = options(batch);
+            CHECK_EQ(numbers_of(data, &opts, all, &count), 0);
+            CHECK_EQ(count, N);
+            spoil_sample(dir, data, bad);
+            CHECK_EQ(numbers_of(data, &opts, some, &count), -EBADMSG);
+            uint64_t at = 0;
+            char named[64];
+            while (all[at] != bad)
+                at++;
+            CHECK_EQ(count, at / batch * batch);
+            CHECK(!memcmp(all, some, count * 8));
+            snprintf(named, sizeof named, "sample %d of '", (int)bad);
+            CHECK(strstr(weir_error_text(), named) && strstr(weir_error_text(), dir));
+            snprintf(named, sizeof named, "(number %d in 'shard.0000%d.mds')", (int)bad % EACH,
+                     (int)bad / EACH);
+            CHECK(strstr(weir_error_text(), named));
+            weir_data_close(data);
+        }
+}
+
+/* A window that cannot be read as a whole: what of it is intact is delivered. */
+static void a_damaged_block_spoils_only_its_samples(void)
+{
+    const char *dir = tmp_path("store");
+    weir_store *store = store_at(dir, NULL);
+    uint8_t line[1024];
+    weir_put *put;
+    weir_put_options how;
+    weir_put_options_init(&how);
+    how.block_bytes = 4096;
+    OK(weir_put_open(&put, store, "lines/a.jsonl", &how));
+    for (int i = 0; i < N; i++) { /* four in a block */
+        memset(line, ' ', sizeof line);
+        memcpy(line, "{}", 2);
+        line[sizeof line - 1] = '\n';
+        OK(weir_put_write(put, line, sizeof line));
+    }
+    OK(weir_put_commit(put, NULL));
+    weir_put_close(put);
+    char *path = data_path(store, dir, "lines/a.jsonl");
+    weir_store_close(store);
+    weir_data *data = data_at(path_in(dir, "lines"), NULL, 0);
+    CHECK_EQ(weir_data_count(data), N);
+    CHECK(!chmod(path, 0600));
+    FILE *file = fopen(path, "r+");
+    CHECK(file && !fseek(file, 40 * 1024 + 100, SEEK_SET) && fputc('x', file) == 'x');
+    CHECK(!fclose(file));
+    weir_loader_options opts = options(1);
+    for (uint64_t at = 0; at < N; at++) {
+        uint64_t numbers[N], count;
+        opts.flags = 0;
+        opts.position = at;
+        opts.end = at + 1;
+        int code = numbers_of(data, &opts, numbers, &count);
+        CHECK_EQ(code, at >= 40 && at < 44 ? -EBADMSG : 0);
+    }
+    free(path);
+    weir_data_close(data);
+}
+
+static void what_is_left_of_a_compressed_shard_is_delivered(void)
+{
+    const char *dir = shards_make(zipped, 1, 2000);
+    weir_data *data = shards_open(dir, zipped);
+    weir_data_shard shard;
+    OK(weir_data_shard_get(data, 0, &shard));
+    FILE *file = fopen(path_in(dir, shard.key), "r+");
+    CHECK(file && !fseek(file, (long)shard.file_bytes - 20, SEEK_SET));
+    CHECK(fwrite("0123456789", 10, 1, file) == 1 && !fclose(file));
+    weir_loader_options opts = options(10);
+    opts.flags = 0;
+    opts.end = 2000;
+    uint64_t numbers[2000], count;
+    int code = numbers_of(data, &opts, numbers, &count);
+    CHECK_EQ(code, -EBADMSG);
+    CHECK(strstr(weir_error_text(), shard.key));
+    weir_data_close(data);
+}
+
+static void a_file_that_changed_is_not_read(void)
+{
+    const char *dir = shards_make(plain, SHARDS, EACH);
+    weir_data *data = shards_open(dir, plain);
+    uint64_t numbers[N], count;
+    weir_loader_options opts = options(5);
+    file_write(path_in(dir, "shard.00002.mds"), "short", 5);
+    CHECK_EQ(numbers_of(data, &opts, numbers, &count), -ESTALE);
+    CHECK(strstr(weir_error_text(), "has changed"));
+    CHECK(count < N);
+    weir_data_close(data);
+}
+
+static void memory_is_bounded(void)
+{
+    const struct kind *of[] = {plain, zipped, &kinds[7]};
+    for (int k = 0; k < 3; k++) {
+        weir_data *data = shards_open(shards_make(of[k], 8, 2000), of[k]);
+        weir_loader *loader;
+        weir_loader_stats stats;
+        weir_loader_options opts = options(64);
+        uint64_t numbers[16000], count;
+        opts.end = 16000;
+        opts.window = 200;
+        opts.memory_bytes_max = 4096;
+        CHECK_EQ(weir_loader_open(&loader, data, &opts), -EINVAL);
+        CHECK(strstr(weir_error_text(), "memory") && strstr(weir_error_text(), "lanes"));
+        opts.memory_bytes_max = 2 << 20;
+        CHECK_EQ(numbers_of(data, &opts, numbers, &count), 0);
+        CHECK_EQ(count, 16000);
+        OK(weir_loader_open(&loader, data, &opts));
+        for (int i = 0; i < 250; i++) {
+            weir_batch *batch;
+            CHECK_EQ(weir_loader_next(loader, &batch, UINT64_MAX), 1);
+            weir_batch_release(batch);
+            weir_loader_stats_get(loader, &stats);
+            CHECK(stats.memory_bytes <= opts.memory_bytes_max);
+        }
+        CHECK(stats.memory_bytes_peak <= opts.memory_bytes_max * 5 / 4);
+        weir_loader_close(loader);
+        weir_data_close(data);
+    }
+}
+
+/* Those that the caller keeps are its own, and do not stop the others. */
+static void batches_can_be_kept(void)
+{
+    weir_data *data = shards_open(shards_make(plain, SHARDS, EACH), plain);
+    weir_loader *loader;
+    weir_batch *batches[N];
+    weir_loader_options opts = options(1);
+    opts.memory_bytes_max = 1 << 20;
+    OK(weir_loader_open(&loader, data, &opts));
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(weir_loader_next(loader, &batches[i], UINT64_MAX), 1);
+    weir_loader_close(loader);
+    weir_data_close(data);
+    for (int i = 0; i < N; i++) {
+        const weir_batch_info *info = weir_batch_get(batches[i]);
+        CHECK_EQ(info->columns_count, 2);
+        CHECK(!strcmp(info->columns[0].name, "id") && !info->columns[0].values);
+        CHECK_EQ(*(int64_t *)info->columns[0].data, info->numbers[0]);
+        CHECK_EQ((uintptr_t)info->columns[0].data % 64, 0);
+        char text[64];
+        text_of(text, info->numbers[0]);
+        CHECK_EQ(info->columns[1].kind, WEIR_FIELD_TEXT);
+        CHECK_EQ(info->columns[1].size, strlen(text));
+        CHECK(!memcmp(info->columns[1].data, text, strlen(text)));
+        weir_batch_release(batches[i]);
+    }
+}
+
+static void only_the_fields_that_are_wanted(void)
+{
+    weir_data *data = shards_open(shards_make(plain, SHARDS, EACH), plain);
+    weir_loader *loader;
+    weir_batch *batch;
+    weir_loader_options opts = options(8);
+    opts.fields = (const char *const[]){"text"};
+    opts.fields_count = 1;
+    OK(weir_loader_open(&loader, data, &opts));
+    CHECK_EQ(weir_loader_next(loader, &batch, UINT64_MAX), 1);
+    CHECK_EQ(weir_batch_get(batch)->columns_count, 1);
+    CHECK(!strcmp(weir_batch_get(batch)->columns[0].name, "text"));
+    weir_batch_release(batch);
+    weir_loader_close(loader);
+    opts.fields = (const char *const[]){"texts"};
+    OK(weir_loader_open(&loader, data, &opts));
+    CHECK_EQ(weir_loader_next(loader, &batch, UINT64_MAX), -EINVAL);
+    CHECK(strstr(weir_error_text(), "no sample has a field 'texts': they have 'id', 'text'"));
+    weir_loader_close(loader);
+    weir_data_close(data);
+}
+
+static void a_child_is_told(void)
+{
+    weir_data *data = shards_open(shards_make(plain, SHARDS, EACH), plain);
+    weir_loader *loader;
+    weir_batch *batch;
+    weir_loader_options opts = options(8);
+    OK(weir_loader_open(&loader, data, &opts));
+    CHECK_EQ(weir_loader_next(loader, &batch, UINT64_MAX), 1);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (!child) {
+        weir_batch *other;
+        int code = weir_loader_next(loader, &other, UINT64_MAX);
+        weir_batch_release(batch);
+        weir_loader_close(loader);
+        _exit(code == -ECHILD ? 0 : 1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    weir_batch_release(batch);
+    CHECK_EQ(weir_loader_next(loader, &batch, UINT64_MAX), 1);
+    weir_batch_release(batch);
+    weir_loader_close(loader);
+    weir_data_close(data);
+}
+
+static void bad_options_are_refused(void)
+{
+    weir_data *data = shards_open(shards_make(plain, SHARDS, EACH), plain);
+    weir_loader *loader;
+    weir_loader_options opts = options(0);
+    CHECK_EQ(weir_loader_open(&loader, data, &opts), -EINVAL);
+    opts = options(1);
+    opts.rank = 1;
+    CHECK_EQ(weir_loader_open(&loader, data, &opts), -EINVAL);
+    opts = options(1);
+    opts.workers = 0;
+    CHECK_EQ(weir_loader_open(&loader, data, &opts), -EINVAL);
+    opts = options(1);
+    opts.struct_size = 0;
+    CHECK_EQ(weir_loader_open(&loader, data, &opts), -EINVAL);
+    CHECK_EQ(weir_loader_open_mix(&loader, NULL, NULL, 0, NULL), -EINVAL);
+    weir_data_close(data);
+}
+
+int main(void)
+{
+    RUN(a_damaged_sample_fails_at_its_place);
+    RUN(a_damaged_block_spoils_only_its_samples);
+    RUN(what_is_left_of_a_compressed_shard_is_delivered);
+    RUN(a_file_that_changed_is_not_read);
+    RUN(memory_is_bounded);
+    RUN(batches_can_be_kept);
+    RUN(only_the_fields_that_are_wanted);
+    RUN(a_child_is_told);
+    RUN(bad_options_are_refused);
+    return TEST_RESULT;
+}
