@@ -440,16 +440,23 @@ static void do_put(struct weir_req *req)
 
 /* ---- names ---- */
 
+struct alias {
+    const struct weir_dir *to;
+    const char *base;
+};
+
+static int link_from(void *arg, struct weir_dir *from, const char *from_base)
+{
+    const struct alias *alias = arg;
+    return weir_sys->link(from->fd, from_base, alias->to->fd, alias->base);
+}
+
+/* Either directory may have been removed and made again since it was last used. */
 static int alias_to(struct file_tier *t, struct weir_dir *dir, const char *base,
                     struct weir_req *req)
 {
-    struct weir_dir *from;
-    const char *from_base;
-    int code = weir_dirs_get(t->dirs, req->name2, WEIR_DIRS_FIND, &from, &from_base);
-    if (code)
-        return code;
-    code = weir_sys->link(from->fd, from_base, dir->fd, base);
-    weir_dirs_put(t->dirs, from);
+    struct alias alias = {dir, base};
+    int code = weir_dirs_in(t->dirs, req->name2, WEIR_DIRS_FIND, link_from, &alias);
     return code ? fail_at(t, code, "link", req->name) : 0;
 }
 

@@ -51,6 +51,9 @@ static void an_index_is_made_once(void)
     opened(dir, 0, false, 0, 13);
     opened(dir, WEIR_DATA_TRUST, false, 0, 13);
     opened(dir, WEIR_DATA_REBUILD, true, 3, 13);
+    char *index = index_of(dir);
+    CHECK(path_there(index)); /* people find it, also after it was removed and made again */
+    free(index);
 }
 
 static void what_changed_is_noticed(void)
@@ -163,7 +166,7 @@ static void any_request_may_fail(void)
 {
     const char *dir = make_dataset();
     for (int which = 0; which < 2; which++)
-        for (int nth = 1, code = -1; code || nth < 30; nth += 1 + nth / 8) {
+        for (int nth = 1, code = -1; code || nth < 30; nth += 1 + nth / 4) {
             char faulty[PATH_MAX + 64], plain[PATH_MAX];
             snprintf(plain, sizeof plain, "%s", tmp_path("faulty"));
             snprintf(faulty, sizeof faulty, "file:%s?fault_nth=%d", which ? plain : dir, nth);
