@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/codec.h"
 #include "data/field.h"
 #include "data/jsonl.h"
+#include "data/shards.h"
 #include "util/bytes.h"
 #include "util/err.h"
 #include "util/json.h"
@@ -153,7 +153,7 @@ static bool was_no_object(const struct weir_field *fields, uint32_t count)
 
 static void name(char out[64], uint32_t i, const char *codec)
 {
-    snprintf(out, 64, "shard-%06u.jsonl%s", i, weir_codec_suffix(codec));
+    weir_shard_name(out, i, ".jsonl", codec);
 }
 
 static int open_writer(void **out, const struct weir_writing *how)

@@ -2,6 +2,7 @@
 #include "data/shards.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "data/codec.h"
@@ -63,4 +64,12 @@ int weir_shards_survey(struct weir_survey *survey, weir_shard_name_fn is, const 
         any = true;
     }
     return any ? 0 : weir_fail(EINVAL, "there is no shard in it: no file is named %s", what);
+}
+
+void weir_shard_name(char out[64], uint32_t i, const char *ending, const char *codec)
+{
+    const char *suffix = weir_codec_suffix(codec);
+    if (!strcmp(suffix, ".zstd")) /* Streaming's; everybody else says .zst */
+        suffix = ".zst";
+    snprintf(out, 64, "shard-%06u%s%s", i, ending, suffix);
 }

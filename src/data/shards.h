@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "data/format.h"
 
@@ -19,5 +20,7 @@ int weir_shards_match(const struct weir_survey *survey, weir_shard_name_fn is);
 /* As weir_format's survey(): adds each of them. -EINVAL without any: `what` says what it looked
  * for. */
 int weir_shards_survey(struct weir_survey *survey, weir_shard_name_fn is, const char *what);
+/* The name of shard i that we write: "shard-000007.tar.zst", if the ending is ".tar". */
+void weir_shard_name(char out[64], uint32_t i, const char *ending, const char *codec);
 
 #endif

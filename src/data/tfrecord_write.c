@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "data/codec.h"
 #include "data/example.h"
 #include "data/field.h"
+#include "data/shards.h"
 #include "data/tfrecord.h"
 #include "util/bytes.h"
 #include "util/err.h"
@@ -14,7 +14,7 @@
 
 static void name(char out[64], uint32_t i, const char *codec)
 {
-    snprintf(out, 64, "shard-%06u.tfrecord%s", i, weir_codec_suffix(codec));
+    weir_shard_name(out, i, ".tfrecord", codec);
 }
 
 static int open_writer(void **out, const struct weir_writing *how)

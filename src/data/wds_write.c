@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/codec.h"
 #include "data/field.h"
 #include "data/npy.h"
+#include "data/shards.h"
 #include "data/tar.h"
 #include "data/tar_write.h"
 #include "data/wds_name.h"
@@ -215,7 +215,7 @@ static int add_members(struct writer *writer, const struct weir_field *fields, u
 
 static void name(char out[64], uint32_t i, const char *codec)
 {
-    snprintf(out, 64, "shard-%06u.tar%s", i, weir_codec_suffix(codec));
+    weir_shard_name(out, i, ".tar", codec);
 }
 
 static int open_writer(void **out, const struct weir_writing *how)

@@ -194,7 +194,7 @@ static void written_and_read_again(void)
         made_none("null"),
     };
     tfrecord->writer->name(name, 7, "zstd:3");
-    CHECK(!strcmp(name, "shard-000007.tfrecord.zstd"));
+    CHECK(!strcmp(name, "shard-000007.tfrecord.zst"));
     OK(tfrecord->writer->open(&writer, &how));
     OK(tfrecord->writer->add(writer, 0, NULL, fields, 8));
     struct weir_field raw = made_bytes("data", "hello");
