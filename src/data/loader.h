@@ -16,6 +16,7 @@
 #define WEIR_DATA_LOADER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "data/batch.h"
 #include "data/mix.h"
@@ -40,6 +41,7 @@ struct weir_drawn {
     const struct weir_source *source;
     struct weir_epoch *epoch;
     uint64_t number, refs; /* of slots, and of the planner */
+    uint64_t last;         /* one more than the batch that was the last to take it */
 };
 
 /* What the planner knows of a lane: items [item, end) of an epoch are in `held`. */
@@ -113,8 +115,9 @@ struct weir_loader {
     pthread_mutex_t lock;
     pthread_cond_t work, done; /* for threads, for the caller */
     pthread_t *threads;
-    uint32_t threads_count;       /* running */
-    bool stop, planning, waiting; /* waiting: the caller is */
+    uint32_t threads_count; /* running */
+    atomic_bool stop;       /* looked at without the lock, too */
+    bool planning, waiting; /* waiting: the caller is */
 
     struct weir_slot *slots; /* batch i is in slot i % slots_count */
     uint64_t slots_count;

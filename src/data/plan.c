@@ -165,9 +165,8 @@ static int draw(struct weir_loader *loader, struct weir_source *source, uint64_t
 /* The slot holds the epoch that its source is at. */
 static int hold_drawn(struct weir_loader *loader, struct weir_slot *slot, struct weir_drawn *drawn)
 {
-    for (uint64_t i = slot->drawn_count; i > 0; i--)
-        if (slot->drawn[i - 1] == drawn)
-            return 0;
+    if (drawn->last == loader->planned)
+        return 0;
     if (slot->drawn_count == slot->drawn_room) {
         uint64_t room = 2 * slot->drawn_room + 4;
         struct weir_drawn **more = weir_realloc(slot->drawn, room * sizeof *more);
@@ -180,6 +179,7 @@ static int hold_drawn(struct weir_loader *loader, struct weir_slot *slot, struct
     drawn->refs++;
     pthread_mutex_unlock(&loader->lock);
     slot->drawn[slot->drawn_count++] = drawn;
+    drawn->last = loader->planned;
     return 0;
 }
 
@@ -268,7 +268,9 @@ static int plan_rows(struct weir_loader *loader, struct weir_slot *slot)
         struct weir_row *row = &slot->rows[slot->row];
         struct weir_source *source = &loader->sources[row->source];
         uint64_t epoch = row->position / source->samples;
-        int code = 0;
+        int code = loader->stop ? weir_fail(ECANCELED, "the loader is closed") : 0;
+        if (code)
+            return code;
         if (!source->drawn || source->drawn->number != epoch)
             code = draw(loader, source, epoch);
         if (!code)

@@ -93,7 +93,8 @@ static int gather_rows(struct worker *worker, struct weir_slot *slot)
     struct weir_arena *scratch = NULL; /* what was read alone, until it is copied */
     int code = weir_gather_begin(worker->gather, slot->rows_count);
     for (uint64_t i = 0; i < slot->rows_count && !code; i++)
-        code = add_row(worker, &slot->rows[i], &scratch);
+        code = loader->stop ? weir_fail(ECANCELED, "the loader is closed")
+                            : add_row(worker, &slot->rows[i], &scratch);
     if (!code)
         code = weir_gather_end(worker->gather, loader->slabs, loader->mix != NULL, &slot->batch);
     weir_arena_free(scratch);

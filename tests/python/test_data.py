@@ -1,0 +1,357 @@
+"""Datasets with numpy alone: batches, positions, states, mixtures, errors."""
+import copy
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+import weir
+
+np = pytest.importorskip("numpy")
+
+N = 103
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+def write_lines(path, first, count):
+    with open(path, "w") as file:
+        for i in range(first, first + count):
+            row = {"id": i, "pair": [i, i + 1], "text": f"line {i}", "some": list(range(i % 4))}
+            if i % 5 == 0:
+                row["rare"] = "x" * (i % 7)
+            file.write(json.dumps(row) + "\n")
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "lines"
+    path.mkdir()
+    for k, first in enumerate(range(0, N, 20)):
+        write_lines(path / f"{k:03}.jsonl", first, min(20, N - first))
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    path = tmp_path / "files"
+    for i in range(50):
+        (path / f"class{i % 3}").mkdir(parents=True, exist_ok=True)
+        (path / f"class{i % 3}" / f"{i:03}.bin").write_bytes(bytes([i]) * i)
+    return path
+
+
+def numbers(batches):
+    return [int(number) for batch in batches for number in batch.numbers]
+
+
+def take(ds, count):
+    """So many batches, over as many loops as they need."""
+    got = []
+    while len(got) < count:
+        got += [batch for _, batch in zip(range(count - len(got)), ds)]
+    return got
+
+
+def test_batches_have_columns(lines):
+    with weir.Dataset(lines, batch_size=10, shuffle=False) as ds:
+        batch = next(iter(ds))
+        assert list(batch) == ["id", "pair", "text", "some", "rare"]
+        assert batch["id"].tolist() == list(range(10)) and batch["id"].dtype == np.int64
+        assert batch["text"].tolist() == [f"line {i}" for i in range(10)]
+        assert batch["text"][3] == "line 3" and list(batch["text"]) == batch["text"].tolist()
+        assert batch["rare"].tolist() == ["", *[None] * 4, "x" * 5, *[None] * 4]
+        assert batch.numbers.tolist() == list(range(10)) and batch.position == 0
+        assert set(batch.epochs) == {0} and batch.parts is None
+        assert batch["id"].flags.writeable and batch["id"].ctypes.data % 64 == 0
+
+
+def test_ragged_bytes_share_memory(files):
+    ds = weir.Dataset(files, format="files", batch_size=50, shuffle=False, fields=["data"])
+    column = next(iter(ds))["data"]
+    order = sorted(range(50), key=lambda i: (i % 3, i))
+    assert [bytes(value) for value in column] == [bytes([i]) * i for i in order]
+    assert column.tolist() == [bytes([i]) * i for i in order]
+    assert isinstance(column[-1], memoryview)
+    assert column.offsets.tolist() == [0, *np.cumsum(order)]
+    assert column.data.tobytes() == b"".join(column.tolist())
+    kept = column[7]
+    del column
+    assert bytes(kept) == bytes([order[7]]) * order[7]
+    with pytest.raises(IndexError):
+        next(iter(ds))["data"][50]
+
+
+def test_batches_as_lists(lines):
+    ds = weir.Dataset(lines, batch_size=4, shuffle=False, collate="list")
+    batch = next(iter(ds))
+    assert batch["text"] == [f"line {i}" for i in range(4)]
+    assert [int(value) for value in batch["id"]] == [0, 1, 2, 3]
+    with pytest.raises(ValueError):
+        weir.Dataset(lines, collate="heap")
+
+
+def test_one_sample(lines):
+    ds = weir.Dataset(lines)
+    assert ds.samples == N
+    assert ds[7]["id"] == 7 and ds[7]["text"] == "line 7" and "rare" not in ds[7]
+    assert ds[-1]["id"] == N - 1
+    for number in (N, -N - 1):
+        with pytest.raises(IndexError):
+            ds[number]
+
+
+def test_loops_go_on_where_the_last_one_stopped(lines):
+    ds = weir.Dataset(lines, batch_size=8, seed=1)
+    assert len(ds) == 13  # the last batch runs over the end
+    first, second = numbers(ds), numbers(ds)
+    assert len(first) == 104 and len(second) == 104 and first != second
+    assert sorted(first[:N]) != list(range(N))  # sorted by lane within a batch: over the end
+    got = sorted(first + second)
+    assert [got.count(i) for i in range(N)].count(2) >= N - 2
+    for batch in ds:
+        break
+    rest = numbers(ds)
+    assert len(rest) == 96  # what is left of the third epoch, without the batch before
+
+
+def test_exact_epochs(lines):
+    ds = weir.Dataset(lines, batch_size=8, epochs=1)
+    assert len(ds) == 13
+    for _ in range(3):
+        got = numbers(ds)
+        assert sorted(got) == list(range(N))
+    two = weir.Dataset(lines, batch_size=8, epochs=2, shuffle=False)
+    assert numbers(two) == [*range(N)] * 2
+    with pytest.raises(ValueError):
+        weir.Dataset(lines, epochs=0)
+
+
+@pytest.mark.parametrize("window", [None, 9, "full"])
+def test_every_world_gets_the_same(lines, window):
+    def world(ranks, loops=2):
+        sets = [weir.Dataset(lines, batch_size=24 // ranks, seed=3, lanes=5, window=window,
+                             dp_rank=rank, dp_size=ranks) for rank in range(ranks)]
+        batches = [[batch for _ in range(loops) for batch in ds] for ds in sets]
+        assert len({len(found) for found in batches}) == 1
+        return numbers(batch for row in zip(*batches) for batch in row), sets
+    one, (single,) = world(1)
+    for ranks in (2, 3, 8):
+        other, sets = world(ranks)
+        assert one == other
+        merged = weir.merge_states([ds.state_dict() for ds in sets])
+        assert merged["parts"] == single.state_dict()["parts"]
+        assert merged["position"] == single.state_dict()["position"]
+
+
+def test_every_position_is_resumed(lines):
+    def fresh():
+        return weir.Dataset(lines, batch_size=6, seed=4, lanes=3, window=10)
+    with fresh() as ds:
+        whole = numbers([*ds, *ds])
+        total = ds.digests()
+    for at in range(36):
+        with fresh() as ds:
+            first = take(ds, at)
+            state = json.loads(json.dumps(ds.state_dict()))
+        assert state["position"] == 6 * at
+        with fresh() as ds:
+            ds.load_state_dict(state)
+            assert numbers(first + take(ds, len(whole) // 6 - at)) == whole
+            assert ds.digests() == total
+
+
+def test_the_world_may_change_in_an_epoch(lines):
+    def sets(ranks):
+        return [weir.Dataset(lines, batch_size=24 // ranks, seed=3, dp_rank=rank, dp_size=ranks)
+                for rank in range(ranks)]
+    (one,) = sets(1)
+    whole = numbers(one)
+    before = sets(3)
+    begin = numbers(batch for row in zip(*[take(ds, 2) for ds in before])
+                    for batch in row)
+    states = [ds.state_dict() for ds in before]
+    after = sets(8)
+    for ds in after:
+        ds.load_state_dict(states)
+    rest = numbers(batch for row in zip(*after) for batch in row)
+    assert begin + rest == whole
+    merged = weir.merge_states([ds.state_dict() for ds in after])
+    assert merged["parts"] == one.state_dict()["parts"]
+    assert merged["parts"][0]["epochs"][0][1] == N
+
+
+def test_states_that_do_not_fit(lines, files):
+    ds = weir.Dataset(lines, batch_size=8, seed=1, lanes=4)
+    next(iter(ds))
+    state = ds.state_dict()
+    with pytest.raises(ValueError, match="other data"):
+        weir.Dataset(files, format="files", seed=1).load_state_dict(state)
+    with pytest.raises(ValueError, match="seed=1"):
+        weir.Dataset(lines, seed=2).load_state_dict(state)
+    with pytest.raises(ValueError, match="lanes=4"):
+        weir.Dataset(lines, seed=1, lanes=5).load_state_dict(state)
+    with pytest.raises(ValueError, match="no state"):
+        ds.load_state_dict({})
+    with pytest.raises(ValueError, match="there are 2"):
+        weir.merge_states([{**state, "dp_size": 2}])
+    ok = weir.Dataset(lines, seed=1)  # whatever the defaults are
+    ok.load_state_dict(state)
+    assert next(iter(ok)).position == 8 and ok.state_dict()["parts"][0]["lanes"] == 4
+
+
+def test_position_in_a_checkpoint(lines, tmp_path):
+    ds = weir.Dataset(lines, batch_size=8, seed=1)
+    whole = numbers(weir.Dataset(lines, batch_size=8, seed=1))
+    with weir.Checkpointer(tmp_path / "store", "run") as ck:
+        begin = take(ds, 4)
+        ck.save(4, {"w": np.zeros(3)}, loader=ds.state_dict(), wait=True)
+        loaded = ck.load()
+    other = weir.Dataset(lines, batch_size=8, seed=1)
+    other.load_state_dict(loaded.loader)
+    assert numbers(begin) + numbers(other) == whole
+
+
+def test_mixture(lines, files, tmp_path):
+    def mix(ranks=1, rank=0):
+        return weir.Mixture({"l": (lines, 3), "m": (tmp_path / "more", 1)}, seed=2,
+                            batch_size=16 // ranks, dp_rank=rank, dp_size=ranks)
+    (tmp_path / "more").mkdir()
+    write_lines(tmp_path / "more/a.jsonl", 1000, 40)
+    ds = mix()
+    batches = take(ds, 100)
+    parts = np.concatenate([batch.parts for batch in batches])
+    assert abs((parts == 0).mean() - 0.75) < 0.01
+    ids = np.concatenate([batch["id"] for batch in batches])
+    assert ((ids >= 1000) == (parts == 1)).all()
+    for name, size in (("l", N), ("m", 40)):
+        *ended, (last, _) = ds.digests()[name].values()
+        assert len(set(ended)) == 1 and ended[0][0] == size >= last
+    two = [mix(2, rank) for rank in range(2)]
+    pairs = [batch for row in zip(*two) for batch in row]
+    assert numbers(pairs) == numbers(batches[:len(pairs) // 2])
+    state = ds.state_dict()
+    again = mix()
+    again.load_state_dict(state)
+    assert numbers(again) == numbers(ds)
+    with pytest.raises(TypeError):
+        ds[0]
+    with pytest.raises(ValueError):
+        weir.Dataset([lines, files], weights=[1])
+    with pytest.raises(ValueError):
+        weir.Dataset([lines, lines], weights=[0, 0])
+
+
+def test_damage_is_named_where_it_stands(lines):
+    ds = weir.Dataset(lines, batch_size=1, shuffle=False)
+    assert ds.info()["samples"] == N  # indexed, and then spoiled
+    path = lines / "001.jsonl"
+    stat, data = path.stat(), bytearray(path.read_bytes())
+    at = data.index(b'"line 25"')
+    data[at:at + 2] = b"\xff\xff"
+    path.write_bytes(data)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    got = []
+    with pytest.raises(weir.DamagedError, match=r"sample 25 of .*number 5 in '001.jsonl'"):
+        for batch in ds:
+            got.append(batch)
+    assert numbers(got) == list(range(25))
+    assert ds.state_dict()["position"] == 25
+    with pytest.raises(weir.DamagedError):
+        next(iter(ds))
+
+
+def test_bounds(lines):
+    with pytest.raises(OSError, match="memory"):
+        next(iter(weir.Dataset(lines, batch_size=8, memory=1000)))
+    ds = weir.Dataset(lines, batch_size=8, memory=4 << 20, threads=1, prefetch=2)
+    for _ in ds:
+        assert ds.stats()["memory_bytes"] <= 4 << 20
+    stats = ds.stats()
+    assert stats["samples"] == 104 and stats["threads"] == 1
+    assert stats["stall_read_s"] + stats["stall_decode_s"] + stats["stall_queue_s"] >= 0
+    assert sum(count for _, count in stats["read_sizes"]) == stats["reads"] > 0
+
+
+def test_kept_batches_are_not_written_over(lines):
+    ds = weir.Dataset(lines, batch_size=8, shuffle=False, memory=4 << 20)
+    kept = take(ds, 65)
+    ds.close()
+    assert [int(i) for batch in kept for i in batch["id"]] == [i % N for i in range(65 * 8)]
+
+
+def test_closed_and_copied(lines):
+    ds = weir.Dataset(lines, batch_size=8, seed=1)
+    next(iter(ds))
+    other = pickle.loads(pickle.dumps(ds))
+    assert copy.copy(ds.state_dict()) == ds.state_dict()
+    assert next(iter(other)).position == 0  # one of its own, from where the loop began
+    ds.close()
+    with pytest.raises(ValueError):
+        next(iter(ds))
+
+
+def _child(ds, queue):
+    queue.put(numbers(ds))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_in_a_child(lines, method):
+    context = multiprocessing.get_context(method)
+    ds = weir.Dataset(lines, batch_size=8, seed=1)
+    whole = numbers(ds)
+    ds.load_state_dict(weir.Dataset(lines, batch_size=8, seed=1).state_dict())
+    next(iter(ds))
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(ds, queue))
+    child.start()
+    got = queue.get(timeout=60)
+    child.join()
+    assert got == whole
+    assert numbers(ds) == whole[8:]
+
+
+def test_errors(lines, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        weir.Dataset(tmp_path / "nothing")
+    with pytest.raises(OSError, match="format"):
+        weir.Dataset(lines, format="parquet")
+    with pytest.raises(OSError, match="no sample has a field 'texts'"):
+        next(iter(weir.Dataset(lines, fields=["texts"])))
+    for bad in (dict(dp_rank=2, dp_size=2), dict(dp_rank=1), dict(dp_rank=0, dp_size=1, mesh=1)):
+        with pytest.raises(ValueError):
+            weir.Dataset(lines, **bad)
+
+
+def test_rank_of_the_environment(lines, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    ds = weir.Dataset(lines, batch_size=2)
+    assert (ds.dp_rank, ds.dp_size) == (1, 4)
+
+
+def test_ctrl_c(tmp_path, lines):
+    """Within a loop that waits for ever, as on storage that does not answer."""
+    script = textwrap.dedent("""
+        import sys, weir
+        ds = weir.Dataset(sys.argv[1], batch_size=1 << 16, memory=1 << 34, prefetch=1)
+        print("ready", flush=True)
+        while True:
+            for batch in ds:
+                pass
+    """)
+    run = subprocess.Popen([sys.executable, "-c", script, str(lines)], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, env=os.environ)
+    assert run.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    run.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in run.communicate(timeout=60)[1]
