@@ -127,9 +127,12 @@ int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *s
         code = weir_slabs_open(&p.from.slabs, SLAB_BYTES);
     if (code)
         return code;
+    pthread_mutex_init(&p.lock, NULL);
     code = pack(&p);
     if (!code)
         tell(out, &p);
+    weir_pack_done(&p);
+    pthread_mutex_destroy(&p.lock);
     weir_slabs_close(p.from.slabs);
     weir_growing_free(&p.schema);
     free(p.fields);

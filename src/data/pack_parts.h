@@ -2,6 +2,8 @@
 #ifndef WEIR_DATA_PACK_PARTS_H
 #define WEIR_DATA_PACK_PARTS_H
 
+#include <pthread.h>
+
 #include "data/pack.h"
 #include "data/piece.h"
 
@@ -22,6 +24,9 @@ struct weir_packing {
     char digest[2 * WEIR_SHA256_BYTES + 1]; /* of all that decides what is written */
     struct weir_written *written;
     _Atomic uint32_t kept;
+
+    pthread_mutex_t lock;
+    struct weir_making *idle; /* pack_shard.c */
 };
 
 /* ---- pack_plan.c: which samples go where ---- */
@@ -47,5 +52,7 @@ int weir_pack_seal(struct weir_packing *p, uint32_t i, const void *data, size_t 
 int weir_pack_probe(struct weir_packing *p);
 /* Makes shard i, unless it is there. */
 int weir_pack_shard(struct weir_packing *p, uint32_t i);
+/* After the last. */
+void weir_pack_done(struct weir_packing *p);
 
 #endif

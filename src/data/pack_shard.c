@@ -19,9 +19,12 @@ enum {
     PIECE_FILES = 64,      /* or so many, if each is a file */
 };
 
-struct making {
+/* What makes one shard after the other: memory that was touched once is used again. */
+struct weir_making {
+    struct weir_making *next;
     struct weir_packing *p;
     void *writer;
+    struct weir_growing raw, packed;
     struct weir_field *fields; /* room for WEIR_FIELDS_MAX */
     struct weir_piece pieces[PIECES];
     uint64_t firsts[PIECES], counts[PIECES]; /* the samples that are wanted of each */
@@ -61,7 +64,7 @@ static int choose(const struct weir_packing *p, struct weir_field *fields, uint3
     return 0;
 }
 
-static int add_sample(struct making *m, uint64_t number, const struct weir_sample *sample)
+static int add_sample(struct weir_making *m, uint64_t number, const struct weir_sample *sample)
 {
     struct weir_packing *p = m->p;
     uint32_t count = WEIR_FIELDS_MAX;
@@ -84,13 +87,13 @@ static int add_sample(struct making *m, uint64_t number, const struct weir_sampl
 
 static int load_piece(void *arg, uint64_t i)
 {
-    struct making *m = arg;
+    struct weir_making *m = arg;
     struct weir_piece *piece = &m->pieces[i];
     struct weir_cost cost = {0};
     return weir_pieces_load(&piece, 1, &m->p->from, &cost);
 }
 
-static void unload(struct making *m)
+static void unload(struct weir_making *m)
 {
     for (uint32_t i = 0; i < m->count; i++)
         weir_piece_unload(&m->pieces[i]);
@@ -99,7 +102,7 @@ static void unload(struct making *m)
 
 /* Plans a piece that begins at sample *at: of one source shard, and not larger than it should be,
  * unless one sample is. A compressed shard comes as a whole. */
-static int plan_piece(struct making *m, uint64_t *at, uint64_t end)
+static int plan_piece(struct weir_making *m, uint64_t *at, uint64_t end)
 {
     const struct weir_index *index = m->p->from.index;
     uint64_t number = weir_index_shard_of(index, *at), bytes = 0, n = 0;
@@ -126,7 +129,7 @@ static int plan_piece(struct making *m, uint64_t *at, uint64_t end)
 }
 
 /* Plans the next pieces: a compressed shard alone, which is large. */
-static int plan_pieces(struct making *m, uint64_t *at, uint64_t end)
+static int plan_pieces(struct weir_making *m, uint64_t *at, uint64_t end)
 {
     int code = 0;
     while (!code && *at < end && m->count < PIECES &&
@@ -135,7 +138,7 @@ static int plan_pieces(struct making *m, uint64_t *at, uint64_t end)
     return code;
 }
 
-static int add_piece(struct making *m, uint32_t i, uint64_t *bytes)
+static int add_piece(struct weir_making *m, uint32_t i, uint64_t *bytes)
 {
     for (uint64_t n = m->firsts[i]; n < m->firsts[i] + m->counts[i]; n++) {
         struct weir_sample sample;
@@ -158,7 +161,7 @@ static int tell(const struct weir_packing *p, uint64_t bytes)
     return 0;
 }
 
-static int add_range(struct making *m, uint64_t first, uint64_t end)
+static int add_range(struct weir_making *m, uint64_t first, uint64_t end)
 {
     int code = 0;
     while (!code && first < end) {
@@ -182,21 +185,62 @@ static int add_range(struct making *m, uint64_t first, uint64_t end)
 
 /* ---- writing ---- */
 
-static int making_open(struct making *m, struct weir_packing *p)
-{
-    *m = (struct making){.p = p};
-    m->fields = weir_alloc(WEIR_FIELDS_MAX * sizeof *m->fields);
-    return m->fields ? p->to_format->writer->open(&m->writer, &p->writing) : weir_fail_memory();
-}
-
-static void making_close(struct making *m)
+static void making_close(struct weir_making *m)
 {
     if (m->writer)
         m->p->to_format->writer->close(m->writer);
+    weir_growing_free(&m->raw);
+    weir_growing_free(&m->packed);
     free(m->fields);
+    free(m);
 }
 
-static int probe(struct making *m)
+static int making_open(struct weir_making **out, struct weir_packing *p)
+{
+    struct weir_making *m = weir_alloc(sizeof *m);
+    if (!m)
+        return weir_fail_memory();
+    m->p = p;
+    m->fields = weir_alloc(WEIR_FIELDS_MAX * sizeof *m->fields);
+    int code = m->fields ? p->to_format->writer->open(&m->writer, &p->writing) : weir_fail_memory();
+    if (code)
+        making_close(m);
+    else
+        *out = m;
+    return code;
+}
+
+/* One that is idle, or a new one. */
+static int making_take(struct weir_making **out, struct weir_packing *p)
+{
+    pthread_mutex_lock(&p->lock);
+    struct weir_making *m = p->idle;
+    if (m)
+        p->idle = m->next;
+    pthread_mutex_unlock(&p->lock);
+    *out = m;
+    return m ? 0 : making_open(out, p);
+}
+
+static void making_give(struct weir_making *m)
+{
+    struct weir_packing *p = m->p;
+    pthread_mutex_lock(&p->lock);
+    m->next = p->idle;
+    p->idle = m;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void weir_pack_done(struct weir_packing *p)
+{
+    for (struct weir_making *m = p->idle, *next; m; m = next) {
+        next = m->next;
+        making_close(m);
+    }
+    p->idle = NULL;
+}
+
+static int probe(struct weir_making *m)
 {
     struct weir_packing *p = m->p;
     const struct weir_format_writer *writer = p->to_format->writer;
@@ -218,43 +262,44 @@ static int probe(struct making *m)
 
 int weir_pack_probe(struct weir_packing *p)
 {
-    struct making m;
+    struct weir_making *m = NULL;
     int code = making_open(&m, p);
-    if (!code)
-        code = probe(&m);
-    making_close(&m);
+    if (code)
+        return code;
+    code = probe(m);
+    making_close(m);
     return code;
 }
 
 /* Compresses and seals what the writer has made. */
-static int finish(struct making *m, uint32_t i)
+static int finish(struct weir_making *m, uint32_t i)
 {
     struct weir_packing *p = m->p;
     struct weir_written *w = &p->written[i];
-    struct weir_growing raw = {0}, packed = {0};
-    int code = p->to_format->writer->finish(m->writer, &raw);
-    if (!code && p->opts->codec[0])
-        code = weir_codec_encode(p->opts->codec, raw.data, raw.size, &packed);
-    const struct weir_growing *file = p->opts->codec[0] ? &packed : &raw;
-    if (!code) {
-        w->samples = p->first[i + 1] - p->first[i];
-        w->raw_bytes = raw.size;
-        w->file_bytes = file->size;
-        weir_sha256(w->raw_sha256, raw.data, raw.size);
-        if (file == &raw)
-            memcpy(w->file_sha256, w->raw_sha256, WEIR_SHA256_BYTES);
-        else
+    bool is_packed = p->opts->codec[0];
+    m->raw.size = m->packed.size = 0;
+    int code = p->to_format->writer->finish(m->writer, &m->raw);
+    if (!code && is_packed)
+        code = weir_codec_encode(p->opts->codec, m->raw.data, m->raw.size, &m->packed);
+    if (code)
+        return code;
+    const struct weir_growing *file = is_packed ? &m->packed : &m->raw;
+    w->samples = p->first[i + 1] - p->first[i];
+    w->raw_bytes = m->raw.size;
+    w->file_bytes = file->size;
+    if (p->to_format->writer->index) { /* nobody else wants to know */
+        weir_sha256(w->raw_sha256, m->raw.data, m->raw.size);
+        if (is_packed)
             weir_sha256(w->file_sha256, file->data, file->size);
-        code = weir_pack_seal(p, i, file->data, file->size);
+        else
+            memcpy(w->file_sha256, w->raw_sha256, WEIR_SHA256_BYTES);
     }
-    weir_growing_free(&raw);
-    weir_growing_free(&packed);
-    return code;
+    return weir_pack_seal(p, i, file->data, file->size);
 }
 
 int weir_pack_shard(struct weir_packing *p, uint32_t i)
 {
-    struct making m;
+    struct weir_making *m = NULL;
     int code = weir_pack_find(p, i);
     if (code < 0)
         return code;
@@ -262,11 +307,15 @@ int weir_pack_shard(struct weir_packing *p, uint32_t i)
         p->kept++;
         return tell(p, p->begin[i + 1] - p->begin[i]);
     }
-    code = making_open(&m, p);
+    code = making_take(&m, p);
+    if (code)
+        return code;
+    code = add_range(m, p->first[i], p->first[i + 1]);
     if (!code)
-        code = add_range(&m, p->first[i], p->first[i + 1]);
-    if (!code)
-        code = finish(&m, i);
-    making_close(&m);
+        code = finish(m, i);
+    if (code)
+        making_close(m); /* half a shard may be in it */
+    else
+        making_give(m);
     return code;
 }

@@ -39,7 +39,7 @@ int weir_foreign_open(struct weir_handle **out, struct weir_blob_stat *stat, wei
     int code = weir_store_blob_open(store, key, &blob, stat);
     if (code)
         return code;
-    code = check_foreign(store, key, blob);
+    code = store->is_bare ? 0 : check_foreign(store, key, blob);
     if (code)
         weir_handle_close(blob);
     else
@@ -50,6 +50,8 @@ int weir_foreign_open(struct weir_handle **out, struct weir_blob_stat *stat, wei
 static int load_old(struct weir_learned *l, weir_store *store, const char *key)
 {
     char name[WEIR_NAME_BYTES_MAX];
+    if (store->is_bare)
+        return -ENOENT;
     weir_key_name(name, WEIR_DIR_LEARN, key);
     int code = weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &l->old.record,
                                 &l->old.record_size, NULL);

@@ -243,6 +243,21 @@ static int marker_make(weir_store *store, uint64_t grace_s)
     return 0;
 }
 
+/* A directory that is no store and has nothing of one in it. If it becomes a store while it is
+ * open here, its objects are read by their plain names, as the files that they are. */
+static bool is_bare(weir_store *store)
+{
+    char page[1024];
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_LIST);
+    req.name = WEIR_NAME_OWN;
+    req.buf = page;
+    req.len = sizeof page;
+    int code = weir_tier_call(store->tier, &req);
+    weir_handle_close(req.handle);
+    return code == -ENOENT;
+}
+
 static int open_parts(weir_store *store, const weir_store_options *opts)
 {
     struct weir_url url;
@@ -260,9 +275,10 @@ static int open_parts(weir_store *store, const weir_store_options *opts)
     if (code)
         return weir_fail_in(code, "cannot open store '%s'", store->url);
     code = marker_load(store);
-    if (code == -ENOENT)
-        code = create ? marker_make(store, opts->grace_s) : 0;
-    return code;
+    if (code != -ENOENT)
+        return code;
+    store->is_bare = !create && is_bare(store);
+    return create ? marker_make(store, opts->grace_s) : 0;
 }
 
 int weir_store_open(weir_store **out, const char *url, const weir_store_options *opts)
@@ -337,6 +353,8 @@ int weir_sealed_load(struct weir_sealed *out, weir_store *store, const char *key
 {
     char name[WEIR_NAME_BYTES_MAX];
     struct weir_sealed sealed;
+    if (store->is_bare)
+        return -ENOENT;
     weir_key_name(name, WEIR_DIR_SEAL, key);
     int code = weir_record_load(store, name, WEIR_RECORD_BYTES_MAX, &sealed.record,
                                 &sealed.record_size, &sealed.time_ns);

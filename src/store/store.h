@@ -20,6 +20,7 @@ struct weir_store {
     struct weir_tier *tier; /* home */
     char *url;
     char uuid[40]; /* "" for a directory that is not a store: it can be read only */
+    bool is_bare;  /* nor is there anything of Weir's in it: no seals need be looked for */
     uint64_t grace_ns;
     struct weir_landing landing;
     unsigned depth;

@@ -17,6 +17,7 @@
 /* ".weir/data/" + key + "~" + 32 digits, with room for other such places. */
 #define WEIR_NAME_BYTES_MAX (1024 + 64)
 
+#define WEIR_NAME_OWN ".weir/"
 #define WEIR_DIR_SEAL ".weir/seal/"
 #define WEIR_DIR_DATA ".weir/data/"
 #define WEIR_DIR_LEARN ".weir/learn/"
