@@ -3,6 +3,7 @@
 
 BUILD := build/plain
 PREFIX ?= /usr/local
+BENCHES := engine sets ckpt ckpt_scale data data_order data_scale
 
 .PHONY: all demo test test-long asan tsan fuzz bench install format clean
 
@@ -36,12 +37,9 @@ fuzz: ## fuzz every parser for FUZZ_SECONDS (default 60) each
 bench: ## measure against fio and peers in BENCH_DIR (default: build); writes bench/results
 	@tools/setup bench
 	@tools/build plain
-	@python3 bench/engine.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/sets.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/ckpt.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/ckpt_scale.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/data_order.py --build $(BUILD)
-	@python3 bench/data_scale.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
+	@for name in $(BENCHES); do \
+		python3 bench/$$name.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR)) || exit 1; \
+	done
 
 install: all ## install below PREFIX (default /usr/local)
 	@meson configure $(BUILD) --prefix=$(PREFIX)

@@ -1,4 +1,6 @@
 """The checkpoint benchmark's page and picture, and what it aims at."""
+import panels
+
 NAMES = {
     "weir": "Weir", "weir_first": "Weir, first save", "torch": "torch.save, fsync",
     "safetensors": "safetensors save_file, fsync", "dcp": "DCP save, sync_files",
@@ -42,10 +44,6 @@ def ratios(median, cap_mib, cap_peak_mib):
         "load_to_peer": median["load_weir_gb_s"] / best("load", LOAD_PEERS),
         "cap_over_mib": cap_peak_mib - cap_mib,
     }
-
-
-def is_held(sign, bound, value):
-    return value >= bound if sign == "≥" else value <= bound
 
 
 # The page
@@ -129,39 +127,17 @@ def page(result):
     for key, name, sign, bound in TARGETS:
         value = result["ratio"][key]
         text.append(f"| {name} {sign} {bound:.3g} | {value:.2f} | "
-                    f"{'yes' if is_held(sign, bound, value) else 'no'} |")
+                    f"{'yes' if panels.is_held(sign, bound, value) else 'no'} |")
     return "\n".join(text + [""])
 
 
 # The picture
 
 
-def panel(top, title, bars, lines, unit):
-    """Bars to the right, one below the other; lines: (value, what it is)."""
-    left, wide, step = 210, 380, 22
-    most = max([value for _, value in bars] + [value for value, _ in lines]) * 1.05
-    bottom = top + 24 + step * len(bars)
-    text = [f'<text x="8" y="{top + 14}" font-weight="bold">{title}</text>']
-    for i, (name, value) in enumerate(bars):
-        y = top + 24 + step * i
-        colour = "#1f6feb" if name.startswith("Weir") else "#9aa4b2"
-        text.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">{name}</text>'
-                    f'<rect x="{left}" y="{y}" width="{value / most * wide:.1f}" height="16" '
-                    f'fill="{colour}"/><text x="{left + value / most * wide + 5:.1f}" '
-                    f'y="{y + 13}">{value:.2f}{unit}</text>')
-    for value, name in lines:
-        x = left + value / most * wide
-        text.append(f'<line x1="{x:.1f}" y1="{top + 20}" x2="{x:.1f}" y2="{bottom}" '
-                    'stroke="#d1570c" stroke-width="2" stroke-dasharray="5 4"/>'
-                    f'<text x="{x:.1f}" y="{top + 14}" text-anchor="middle" fill="#d1570c">'
-                    f'{name}</text>')
-    return "".join(text), bottom + 16
-
-
 def picture(result):
     m = result["median"]
     bound = {key: value for key, _, _, value in TARGETS}
-    panels = [
+    shown = [
         ("Durable save, GB/s", [(name, m[f"save_{key}_gb_s"]) for key, name in NAMES.items()],
          [(bound["save_to_fio"] * m["save_fio_gb_s"], "target")], ""),
         ("Trainer blocked, s", [(name, m[f"blocked_{key}_s"])
@@ -172,9 +148,7 @@ def picture(result):
          [(bound["load_to_fio"] * m["load_fio_gb_s"], "target")], ""),
     ]
     parts, at = [], 10
-    for title, bars, lines, unit in panels:
-        part, at = panel(at, title, bars, lines, unit)
+    for title, rows, lines, unit in shown:
+        part, at = panels.panel(at, title, rows, lines, unit)
         parts.append(part)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 660 {at}" '
-            'font-family="sans-serif" font-size="12">'
-            f'<rect width="660" height="{at}" fill="white"/>{"".join(parts)}</svg>\n')
+    return panels.drawing(parts, at)

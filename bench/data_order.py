@@ -220,6 +220,7 @@ def quality_picture(q):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build/plain")
+    parser.add_argument("--dir", help="not used: no disk is measured")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python", default=os.path.join(ROOT, ".venv", "bin", "python"),
                         help="one that has numpy")

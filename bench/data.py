@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Measures reading datasets beside MosaicML Streaming, WebDataset, LitData, files with PyTorch's
+DataLoader, and fio.
+
+All read the same samples, each from what its own library wrote, shuffled, at the number of workers
+that serves it best here, each in a process of its own, another one first in each round: warm, and
+cold. Medians and ratios go to bench/results/data.json, docs/bench-data.md and its pictures.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+import data_page
+from common import GB, ROOT, say
+
+SIZES = {1024: 256 << 20, 16384: 1 << 30, 112640: 2 << 30}  # of a sample, of the dataset
+CONTENDERS = ["weir", "streaming", "webdataset", "litdata", "files"]
+WORKERS = {"weir": [1, 2, 4], "streaming": [0, 2, 4], "webdataset": [0, 2, 4],
+           "litdata": [0, 2, 4], "files": [0, 2, 4]}
+COLD_SIZES = [16384, 112640]
+TOKENS_BYTES, SEQ_LEN, TOKENS_BATCH = 1 << 30, 2048, 64
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.dir = tempfile.mkdtemp(prefix="weir-bench-", dir=options.dir)
+        self.runs, self.best, self.memory = {}, {}, {}
+
+    def note(self, name, value):
+        self.runs.setdefault(name, []).append(value)
+
+    def work(self, job, name, size, **options):
+        folder = self.folder(name, size)
+        return work(self.options, job, name, folder, size, options)
+
+    def folder(self, name, size):
+        return os.path.join(self.dir, f"{'streaming' if name == 'weir' else name}-{size}")
+
+    def make(self, size):
+        for name in CONTENDERS[1:]:
+            start_s = time.monotonic()
+            self.work("make", name, size, total=SIZES[size])
+            say(f"{name}, samples of {size}: written in {time.monotonic() - start_s:.0f} s")
+
+    def epoch(self, name, size, workers, seed):
+        return self.work("epoch", name, size, total=SIZES[size], workers=workers, seed=seed)
+
+    def find_workers(self, size):
+        """How many workers (for Weir: threads) serve each best; this also warms what it reads."""
+        for name in CONTENDERS:
+            rates = {}
+            self.epoch(name, size, WORKERS[name][0], 0)
+            for workers in WORKERS[name]:
+                try:
+                    rates[workers] = self.epoch(name, size, workers, 0)["per_s"]
+                except RuntimeError as error:
+                    say(f"{name} with {workers} workers: {error}")
+            self.best[f"{name}_{size}"] = max(rates, key=lambda workers: rates[workers])
+            say(f"{name}, samples of {size}: " + ", ".join(
+                f"{workers}: {rate:.0f}/s" for workers, rate in rates.items()))
+
+    def warm(self, size, turn):
+        for name in rotated(CONTENDERS, turn):
+            run = self.epoch(name, size, self.best[f"{name}_{size}"], turn + 1)
+            self.note(f"warm_{name}_{size}_per_s", run["per_s"])
+            self.note(f"whole_{name}_{size}_per_s", run["whole_per_s"])
+            if name == "weir":
+                self.memory[f"weir_{size}"] = (run["halfway_bytes"], run["end_bytes"])
+
+    def cold(self, size, turn):
+        for name in rotated([*CONTENDERS, "fio"], turn):
+            self.dropped = common.settle(self.dir)
+            if name == "fio":
+                rate = common.fio_read(self.fio_path, self.read_setup)
+            else:
+                run = self.epoch(name, size, self.best[f"{name}_{size}"], turn + 1)
+                rate = run["whole_per_s" if name == "weir" else "per_s"] * size
+            self.note(f"cold_{name}_{size}_gb_s", rate / GB)
+
+    def tokens(self, turn):
+        folder = os.path.join(self.dir, "tokens")
+        run = work(self.options, "tokens", "weir", folder, 0,
+                   {"seed": turn + 1, "seq_len": SEQ_LEN, "batch": TOKENS_BATCH})
+        self.note("tokens_gb_s", run["per_s"] / GB)
+        copy = work(self.options, "memcpy", "", folder, 1 << 30, {})
+        self.note("memcpy_gb_s", copy["per_s"] / GB)
+
+    def make_tokens(self):
+        """A file of tokens, put into a store: what Weir has sealed it may map."""
+        raw, store = os.path.join(self.dir, "raw-tokens"), os.path.join(self.dir, "tokens")
+        work(self.options, "make", "tokens", raw, 0, {"total": TOKENS_BYTES})
+        weir = os.path.join(ROOT, self.options.build, "src", "cli", "weir")
+        subprocess.run([weir, "--store", store, "put", os.path.join(raw, "train.bin"), "train.bin"],
+                       check=True, stdout=subprocess.DEVNULL)
+        shutil.rmtree(raw)
+        self.tokens(-1)  # warms it
+        self.runs.clear()
+
+    def run(self):
+        started_s = time.monotonic()
+        self.fio_path = os.path.join(self.dir, "fio.data")
+        _, self.read_setup = common.sweep_both(self.dir, 1 << 30)
+        common.fio_write(self.fio_path, 2 << 30, ["--bs=1m", "--ioengine=io_uring"], keep=True)
+        self.make_tokens()
+        for size in SIZES:
+            self.make(size)
+            self.find_workers(size)
+            for turn in range(self.options.rounds):
+                self.warm(size, turn)
+            if size in COLD_SIZES:
+                for turn in range(self.options.rounds):
+                    self.cold(size, turn)
+            for name in CONTENDERS[1:]:
+                shutil.rmtree(self.folder(name, size))
+        for turn in range(self.options.rounds):
+            self.tokens(turn)
+        say(f"took {time.monotonic() - started_s:.0f} s")
+        median = {name: statistics.median(values) for name, values in self.runs.items()}
+        return {
+            "machine": common.machine(),
+            "versions": work(self.options, "versions", "all", self.dir, 0, {}),
+            "sizes": {str(size): total for size, total in SIZES.items()},
+            "cold_sizes": COLD_SIZES, "workers": self.best, "memory": self.memory,
+            "rounds": self.options.rounds, "caches_dropped": self.dropped,
+            "fio_read_setup": self.read_setup, "median": median,
+            "ratio": data_page.ratios(median, SIZES, COLD_SIZES), "runs": self.runs,
+        }
+
+
+def rotated(names, turn):
+    return names[turn % len(names):] + names[:turn % len(names)]
+
+
+def work(options, job, name, folder, size, more):
+    """Runs one job of data_work.py in a process of its own."""
+    path = os.path.join(ROOT, options.build, "python")
+    command = [options.python, os.path.join(ROOT, "bench", "data_work.py"), job, name, folder,
+               str(size), json.dumps(more)]
+    out = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         timeout=900, env=dict(os.environ, PYTHONPATH=path))
+    if out.returncode:
+        raise RuntimeError(f"{job} of {name}: {out.stderr.strip().splitlines()[-1]}")
+    return json.loads(out.stdout.splitlines()[-1])
+
+
+def missing(options):
+    """Why this cannot run here, or None."""
+    if not os.path.exists(options.python):
+        return f"there is no {options.python}: tools/setup bench makes it"
+    run = subprocess.run([options.python, "-c", "import torch, webdataset, litdata"],
+                         stderr=subprocess.PIPE, text=True)
+    if run.returncode:
+        return f"{run.stderr.strip().splitlines()[-1]}: tools/setup bench installs it in .venv"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default="build/plain")
+    parser.add_argument("--dir", default=os.path.join(ROOT, "build"), help="where to measure")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--python", default=os.path.join(ROOT, ".venv", "bin", "python"),
+                        help="one that has torch and the peers of tests/peers.txt")
+    parser.add_argument("--dry", action="store_true", help="print only, keep the old results")
+    options = parser.parse_args()
+    reason = missing(options)
+    if reason:
+        print(f"the dataset benchmark is skipped: {reason}")
+        return
+    bench = Bench(options)
+    try:
+        result = bench.run()
+    finally:
+        shutil.rmtree(bench.dir, ignore_errors=True)
+    page = data_page.page(result)
+    if options.dry:
+        json.dump(result["runs"], sys.stderr)
+    else:
+        common.keep("data", result, page, data_page.picture(result))
+    print(page)
+
+
+main()

@@ -1,0 +1,99 @@
+"""The dataset benchmark's page and picture, and what it aims at."""
+import panels
+
+NAMES = {
+    "weir": "Weir", "streaming": "MosaicML Streaming", "webdataset": "WebDataset",
+    "litdata": "LitData", "files": "files, DataLoader",
+}
+PEERS = ("streaming", "webdataset", "litdata", "files")
+SIZE_NAMES = {1024: "1 KiB", 16384: "16 KiB", 112640: "110 KiB"}
+# How much faster than the fastest peer, warm, by the size of a sample.
+WARM = {1024: 5.0, 16384: 5.0, 112640: 2.0}
+COLD, TOKENS = 0.85, 0.8
+
+
+def ratios(median, sizes, cold_sizes):
+    found = {}
+    for size in sizes:
+        best = max(median[f"warm_{peer}_{size}_per_s"] for peer in PEERS)
+        found[f"warm_{size}"] = median[f"warm_weir_{size}_per_s"] / best
+    for size in cold_sizes:
+        found[f"cold_{size}"] = (median[f"cold_weir_{size}_gb_s"]
+                                 / median[f"cold_fio_{size}_gb_s"])
+    found["tokens"] = median["tokens_gb_s"] / median["memcpy_gb_s"]
+    return found
+
+
+def targets(result):
+    """What is aimed at: (what, sign, bound, measured)."""
+    ratio = result["ratio"]
+    rows = [(f"warm, samples of {SIZE_NAMES[size]}, to the fastest peer", "≥", bound,
+             ratio[f"warm_{size}"]) for size, bound in WARM.items()]
+    rows += [(f"cold, samples of {SIZE_NAMES[size]}, to fio's direct read", "≥", COLD,
+              ratio[f"cold_{size}"]) for size in result["cold_sizes"]]
+    rows.append(("tokens of mapped files, warm, to memcpy", "≥", TOKENS, ratio["tokens"]))
+    for name, (halfway, end) in result["memory"].items():
+        size = int(name.rsplit("_", 1)[1])
+        rows.append((f"memory at the end of an epoch to halfway, samples of {SIZE_NAMES[size]}",
+                     "≤", 1.05, end / halfway))
+    return rows
+
+
+def intro(result):
+    v = result["versions"]
+    total = ", ".join(f"{bytes_ >> 20} MiB of {SIZE_NAMES[int(size)]}"
+                      for size, bytes_ in result["sizes"].items())
+    return (
+        f"Written by `make bench`; do not edit. Shuffled epochs over the same samples ({total}), "
+        "each library reading what it wrote itself (Weir: the shards of Streaming), in batches of "
+        f"256 samples' bytes; medians of {result['rounds']} rounds in which all take turns, "
+        "another one first in each round, each in a process of its own, with the number of "
+        "workers that was fastest here. The rate is that between the first batch and the last; "
+        f"cold, Weir's counts from before the first. torch {v['torch']}, mosaicml-streaming "
+        f"{v['mosaicml-streaming']}, webdataset {v['webdataset']}, litdata {v['litdata']}, Python "
+        f"{v['python']}; fio: `{' '.join(result['fio_read_setup'])}`. Machine: "
+        f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}"
+        f"{'' if result['caches_dropped'] else '; caches could not be dropped, files were'}.")
+
+
+def page(result):
+    m = result["median"]
+    text = ["# Reading datasets, measured", "", intro(result), "",
+            "![samples a second, warm and cold](bench-data.svg)", "",
+            "| warm, samples/s | " + " | ".join(SIZE_NAMES[int(s)] for s in result["sizes"]) + " |",
+            "| --- |" + " --- |" * len(result["sizes"])]
+    for key, name in NAMES.items():
+        cells = [f"{m[f'warm_{key}_{size}_per_s']:,.0f} ({result['workers'][f'{key}_{size}']})"
+                 for size in result["sizes"]]
+        text.append(f"| {name} | " + " | ".join(cells) + " |")
+    text += ["", "In brackets: workers, or threads.", "",
+             "| cold, GB/s | " + " | ".join(SIZE_NAMES[s] for s in result["cold_sizes"]) + " |",
+             "| --- |" + " --- |" * len(result["cold_sizes"])]
+    for key, name in [*NAMES.items(), ("fio", "fio, direct, its best")]:
+        cells = [f"{m[f'cold_{key}_{size}_gb_s']:.2f}" for size in result["cold_sizes"]]
+        text.append(f"| {name} | " + " | ".join(cells) + " |")
+    text += ["", f"Tokens: {m['tokens_gb_s']:.2f} GB/s from a mapped file in sequences of 2,048, "
+             f"shuffled; a memcpy of a gigabyte {m['memcpy_gb_s']:.2f} GB/s.", "",
+             "| target | measured | held |", "| --- | --- | --- |"]
+    for name, sign, bound, value in targets(result):
+        text.append(f"| {name} {sign} {bound:.3g} | {value:.2f} | "
+                    f"{'yes' if panels.is_held(sign, bound, value) else 'no'} |")
+    return "\n".join(text + [""])
+
+
+def picture(result):
+    m = result["median"]
+    parts, at = [], 10
+    for size in result["sizes"]:
+        rows = [(name, m[f"warm_{key}_{size}_per_s"] / 1000) for key, name in NAMES.items()]
+        fastest = max(m[f"warm_{peer}_{size}_per_s"] for peer in PEERS) / 1000
+        part, at = panels.panel(at, f"Warm, {SIZE_NAMES[int(size)]}, thousand samples/s", rows,
+                         [(WARM[int(size)] * fastest, "target")], "k")
+        parts.append(part)
+    for size in result["cold_sizes"]:
+        rows = [(name, m[f"cold_{key}_{size}_gb_s"]) for key, name in NAMES.items()]
+        rows.append(("fio", m[f"cold_fio_{size}_gb_s"]))
+        part, at = panels.panel(at, f"Cold, {SIZE_NAMES[size]}, GB/s", rows,
+                         [(COLD * m[f"cold_fio_{size}_gb_s"], "target")], "")
+        parts.append(part)
+    return panels.drawing(parts, at)

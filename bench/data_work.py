@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""One job of the dataset benchmark in a process of its own: prints what it saw as JSON.
+
+    data_work.py make|epoch|tokens|memcpy|versions NAME FOLDER BYTES [OPTIONS AS JSON]
+
+BYTES is the size of a sample. NAME is a contender: weir, streaming, webdataset, litdata, files.
+Each reads what its own library has written to FOLDER/NAME; Weir reads MDS.
+"""
+import json
+import os
+import random
+import sys
+import time
+
+import common
+
+sys.path.insert(0, os.path.join(common.ROOT, "tests"))
+
+BATCH = 256
+SHARD_BYTES = 64 << 20
+FILES_A_FOLDER = 1000
+SHUFFLE_BUFFER = 1000  # of WebDataset, as its documentation has it
+
+
+def samples_of(size, total):
+    """Bytes that do not compress: slices of one random text."""
+    noise = random.Random(7).randbytes((1 << 22) + size)
+    for i in range(total // size):
+        at = i * 7919 % (1 << 22)
+        yield i, noise[at:at + size]
+
+
+
+# Makers
+
+
+def make_streaming(folder, size, total):
+    import peers
+    streaming = peers.streaming()
+    with streaming.MDSWriter(columns={"id": "int", "data": "bytes"}, out=folder,
+                             size_limit=SHARD_BYTES) as writer:
+        for i, data in samples_of(size, total):
+            writer.write({"id": i, "data": data})
+
+
+def make_webdataset(folder, size, total):
+    import webdataset
+    os.makedirs(folder)
+    with webdataset.ShardWriter(os.path.join(folder, "shard-%06d.tar"), maxcount=1 << 40,
+                                maxsize=SHARD_BYTES, verbose=0) as writer:
+        for i, data in samples_of(size, total):
+            writer.write({"__key__": f"{i:09}", "id": str(i), "data": data})
+
+
+def make_litdata(folder, size, total):
+    from litdata.streaming import Cache
+    os.makedirs(folder)
+    cache = Cache(folder, chunk_bytes=SHARD_BYTES)
+    for i, data in samples_of(size, total):
+        cache._add_item(i, {"id": i, "data": data})
+    cache.done()
+    cache.merge()
+
+
+def make_files(folder, size, total):
+    for i, data in samples_of(size, total):
+        below = os.path.join(folder, f"{i // FILES_A_FOLDER:05}")
+        if i % FILES_A_FOLDER == 0:
+            os.makedirs(below)
+        with open(os.path.join(below, f"{i:09}.bin"), "wb") as file:
+            file.write(data)
+
+
+MAKERS = {"streaming": make_streaming, "webdataset": make_webdataset, "litdata": make_litdata,
+          "files": make_files}
+
+
+# Readers: each yields batches, as lists of samples' bytes or what the library makes of them.
+
+
+class Files:
+    """A map-style dataset over files, as everybody writes it."""
+
+    def __init__(self, folder):
+        self.paths = sorted(os.path.join(below, name) for below, _, names in os.walk(folder)
+                            for name in names)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        with open(self.paths[i], "rb") as file:
+            return file.read()
+
+
+def torch_loader(dataset, workers, **more):
+    from torch.utils.data import DataLoader
+    return DataLoader(dataset, num_workers=workers, collate_fn=list, **more)
+
+
+def read_files(folder, workers, seed):
+    yield from torch_loader(Files(folder), workers, batch_size=BATCH, shuffle=True)
+
+
+def read_streaming(folder, workers, seed):
+    import peers
+    streaming = peers.streaming()
+    dataset = streaming.StreamingDataset(local=folder, shuffle=True, shuffle_seed=seed,
+                                         batch_size=BATCH)
+    for batch in torch_loader(dataset, workers, batch_size=BATCH):
+        yield [sample["data"] for sample in batch]
+
+
+def read_webdataset(folder, workers, seed):
+    import webdataset
+    shards = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    workers = min(workers, len(shards))
+    dataset = webdataset.WebDataset(shards, shardshuffle=len(shards), seed=seed).shuffle(
+        SHUFFLE_BUFFER)
+    for batch in torch_loader(dataset, workers, batch_size=BATCH):
+        yield [sample["data"] for sample in batch]
+
+
+def bytes_of_batch(samples):
+    """A worker can hand bytes over, and no views of its memory."""
+    return [bytes(sample["data"]) for sample in samples]
+
+
+def views_of_batch(samples):
+    return [sample["data"] for sample in samples]
+
+
+def read_litdata(folder, workers, seed):
+    import litdata
+    dataset = litdata.StreamingDataset(folder, shuffle=True, seed=seed)
+    yield from litdata.StreamingDataLoader(
+        dataset, batch_size=BATCH, num_workers=workers,
+        collate_fn=bytes_of_batch if workers else views_of_batch)
+
+
+def read_weir(folder, workers, seed):
+    import weir
+    dataset = weir.Dataset(folder, batch_size=BATCH, shuffle=True, seed=seed, epochs=1,
+                           **({"threads": workers} if workers else {}))
+    with dataset:
+        for batch in dataset:
+            yield batch["data"]
+        read_weir.stats = dataset.stats()
+
+
+READERS = {"weir": read_weir, "streaming": read_streaming, "webdataset": read_webdataset,
+           "litdata": read_litdata, "files": read_files}
+
+
+# Jobs
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def epoch(name, folder, size, options):
+    """One epoch: samples and seconds from the first batch to the last, and from before the first;
+    the memory of this process halfway and at the end."""
+    total = options["total"] // size
+    start_s, cpu_s = time.perf_counter(), time.process_time()
+    first_s, first, seen, halfway = 0.0, 0, 0, 0
+    for batch in READERS[name](folder, options["workers"], options["seed"]):
+        if not seen:
+            first_s, first = time.perf_counter(), len(batch)
+        seen += len(batch)
+        if not halfway and seen >= total // 2:
+            halfway = resident_bytes()
+    end_s = time.perf_counter()
+    if not total - BATCH < seen <= total + BATCH:  # a last batch may be short, or go on
+        raise SystemExit(f"{name} gave {seen} samples of {total}")
+    return {"samples": seen, "seconds": end_s - start_s,
+            "per_s": (seen - first) / (end_s - first_s) if seen > first else 0,
+            "whole_per_s": seen / (end_s - start_s), "cpu_seconds": time.process_time() - cpu_s,
+            "halfway_bytes": halfway, "end_bytes": resident_bytes(),
+            "stats": getattr(READERS[name], "stats", None)}
+
+
+def tokens(folder, options):
+    """An epoch of token sequences, bytes a second."""
+    import weir
+    seen = 0
+    dataset = weir.Dataset(folder, batch_size=options["batch"], shuffle=True, seed=options["seed"],
+                           seq_len=options["seq_len"], epochs=1)
+    with dataset:
+        start_s = time.perf_counter()
+        for batch in dataset:
+            seen += batch["tokens"].nbytes
+        return {"bytes": seen, "per_s": seen / (time.perf_counter() - start_s),
+                "stats": dataset.stats()}
+
+
+def memcpy(size):
+    """Bytes a second of one copy between warm buffers."""
+    import numpy as np
+    source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
+    best = []
+    for _ in range(5):
+        start_s = time.perf_counter()
+        np.copyto(target, source)
+        best.append(size / (time.perf_counter() - start_s))
+    return {"per_s": sorted(best)[2]}
+
+
+def make_tokens(folder, total):
+    """nanoGPT's layout: bare 16-bit numbers."""
+    import numpy as np
+    os.makedirs(folder)
+    rng = np.random.default_rng(3)
+    rng.integers(0, 50257, total // 2, dtype=np.uint16).tofile(os.path.join(folder, "train.bin"))
+
+
+def versions():
+    import importlib.metadata as metadata
+    names = ("torch", "mosaicml-streaming", "webdataset", "litdata")
+    return {"python": sys.version.split()[0], **{name: metadata.version(name) for name in names}}
+
+
+def main():
+    job, name, folder, size = sys.argv[1:5]
+    options = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
+    if job == "versions":
+        found = versions()
+    elif job == "make" and name == "tokens":
+        found = make_tokens(folder, options["total"])
+    elif job == "make":
+        found = MAKERS[name](folder, int(size), options["total"])
+    elif job == "epoch":
+        found = epoch(name, folder, int(size), options)
+    elif job == "tokens":
+        found = tokens(folder, options)
+    else:
+        found = memcpy(int(size))
+    print(json.dumps(found))
+
+
+main()
