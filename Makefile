@@ -3,7 +3,7 @@
 
 BUILD := build/plain
 PREFIX ?= /usr/local
-BENCHES := engine sets ckpt ckpt_scale data data_order data_scale
+BENCHES := engine sets ckpt ckpt_scale data data_order data_scale data_pack
 
 .PHONY: all demo test test-long asan tsan fuzz bench install format clean
 
@@ -40,13 +40,6 @@ bench: ## measure against fio and peers in BENCH_DIR (default: build); writes be
 	@for name in $(BENCHES); do \
 		python3 bench/$$name.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR)) || exit 1; \
 	done
-	@python3 bench/engine.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/sets.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/ckpt.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/ckpt_scale.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/data_order.py --build $(BUILD)
-	@python3 bench/data_scale.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
-	@python3 bench/data_pack.py --build $(BUILD) $(if $(BENCH_DIR),--dir $(BENCH_DIR))
 
 install: all ## install below PREFIX (default /usr/local)
 	@meson configure $(BUILD) --prefix=$(PREFIX)
