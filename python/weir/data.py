@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from multiprocessing import RawValue
+from multiprocessing import RawArray
 from multiprocessing.context import get_spawning_popen
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
@@ -14,6 +14,7 @@ from .place import data_parallel
 from .position import FULL, Position, merge_states
 
 Url = Union[str, "os.PathLike[str]"]
+WORKERS_MAX = 1024
 WEIGHT_ONE = 1 << 40  # weights are whole numbers to the library: shares of this
 
 
@@ -56,11 +57,38 @@ def _open(url: str, **options: Any) -> _weir.Data:
     return box["data"]
 
 
+def _worker_info() -> Any:
+    """Of torch, if this process is a worker of a DataLoader; else None."""
+    loaded = sys.modules.get("torch.utils.data")
+    return loaded.get_worker_info() if loaded is not None else None
+
+
 def _worker() -> tuple[int, int]:
     """Which worker of a torch DataLoader this process is, and of how many; 0 of 1 if none."""
-    loaded = sys.modules.get("torch.utils.data")
-    info = loaded.get_worker_info() if loaded is not None else None
+    info = _worker_info()
     return (info.id, info.num_workers) if info is not None else (0, 1)
+
+
+class Passed:
+    """Where the workers' last loop ended, in memory that they share: the next one, of the same
+    workers or of new ones, begins there. A worker looks at its own entry, and at those of others
+    only if there was another number of them: some of its own fellows may be through already."""
+
+    def __init__(self) -> None:
+        self._entries = RawArray("Q", 2 * WORKERS_MAX)  # each: position, number of workers
+
+    def begin(self, worker: int, workers: int) -> int:
+        entries = list(zip(self._entries[::2], self._entries[1::2]))
+        position, count = entries[worker]
+        if count == workers:
+            return position
+        return max(position for position, count in entries if count != workers)
+
+    def end(self, worker: int, workers: int, position: int) -> None:
+        self._entries[2 * worker], self._entries[2 * worker + 1] = position, workers
+
+    def clear(self) -> None:
+        self._entries[:] = [0] * (2 * WORKERS_MAX)
 
 
 class Dataset:
@@ -132,7 +160,7 @@ class Dataset:
         self._pid = 0
         self._parts: list[_weir.Data] = []
         self._loader: Optional[_weir.Loader] = None
-        self._passed = RawValue("Q", 0)  # where workers stopped: the next loop begins there
+        self._passed = Passed()
         self._open_parts(progress)
         order = {"seed": seed, "shuffle": shuffle, "lanes": lanes or 0,
                  "window": FULL if window == "full" else window or 0}
@@ -202,7 +230,7 @@ class Dataset:
 
     def __len__(self) -> int:
         """The batches of the loop that is under way, or would begin now."""
-        begin = max(self._position.now(self._own_loader()), self._passed.value)
+        begin = self._position.now(self._own_loader())
         end = self._position.loop_end(self.epochs, begin)
         return -((begin - end) // self._position.step)
 
@@ -223,19 +251,19 @@ class Dataset:
     def _own_loader(self) -> Optional[_weir.Loader]:
         return self._loader if self._pid == os.getpid() else None
 
-    def _begin(self, workers: int) -> int:
+    def _begin(self, is_worker: bool) -> int:
         """Begins a loop; returns its end."""
         self._open_parts()
         position = self._position
-        if workers > 1:
+        if is_worker:
             self._loader = None  # of a loop that was left: all workers begin it again together
-            position.start = max(position.start, self._passed.value)
+            position.start = max(position.start, self._passed.begin(*_worker()))
             return position.loop_end(self.epochs)
         return position.loop_end(self.epochs, position.now(self._loader))
 
     def __iter__(self) -> Iterator[Batch]:
-        worker, workers = _worker()
-        end = self._loop_end = self._begin(workers)
+        worker, is_worker = _worker()[0], _worker_info() is not None
+        end = self._loop_end = self._begin(is_worker)
         position = self._position
         while position.now(self._loader, worker) + worker * position.step < end:
             loader = self._start(FULL if self.epochs is None else end)
@@ -247,10 +275,10 @@ class Dataset:
             if batch is None:
                 break
             yield self._maker.make(batch)
-        if workers > 1:
+        if is_worker:
             self._stop()
             position.start, position.end = position.after(end), None
-            self._passed.value = max(self._passed.value, position.start)
+            self._passed.end(*_worker(), position.start)
 
     # ---- where it is ----
 
@@ -263,7 +291,7 @@ class Dataset:
         workers; digests of epochs then stay complete when their number has changed."""
         self._stop()
         self._position.load(state, *_worker())
-        self._passed.value = 0
+        self._passed.clear()
 
     def digests(self) -> Any:
         """What was delivered here of the last epochs: {epoch: (samples, digest)}; of several
@@ -290,7 +318,7 @@ def _rebuild(cls: type, state: dict[str, Any]) -> Dataset:
     self = Dataset.__new__(cls)
     self.__dict__.update(state)
     if self._passed is None:
-        self._passed = RawValue("Q", 0)
+        self._passed = Passed()
     return self
 
 

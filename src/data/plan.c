@@ -378,10 +378,7 @@ static void deal_slot(const struct weir_loader *loader, struct weir_slot *slot)
         parts[i] = (struct weir_deal_part){loader->sources[i].order,
                                            weir_source_position(loader, i, slot->position),
                                            weir_source_position(loader, i, end)};
-    slot->row = slot->uses_count = slot->loaded = slot->drawn_count = slot->numbers_count = 0;
-    slot->source = 0;
     slot->rows_count = 0;
-    slot->code = 0;
     weir_deal_begin(&dealing, parts, loader->sources_count, opts->rank, opts->ranks);
     struct weir_row row = {0};
     while (weir_deal_next(&dealing, &row.source, &row.position))
@@ -396,6 +393,9 @@ static struct weir_slot *next_slot(struct weir_loader *loader)
     struct weir_slot *slot = &loader->slots[loader->planned % loader->slots_count];
     slot->position = weir_loader_position(loader, loader->planned);
     slot->state = WEIR_SLOT_PLANNING;
+    slot->row = slot->uses_count = slot->loaded = slot->drawn_count = slot->numbers_count = 0;
+    slot->source = 0;
+    slot->code = 0;
     slot->rows_count = UINT64_MAX; /* not dealt yet */
     slot->bytes = loader->opts.batch_size * loader->row_bytes;
     slot->batch = NULL;

@@ -1,0 +1,136 @@
+"""Datasets in torch: tensors, DataLoader and StatefulDataLoader with any number of workers."""
+import json
+
+import pytest
+import weir
+from weirtest import need
+
+np = need("numpy")
+torch = need("torch")
+from torch.utils.data import DataLoader  # noqa: E402
+
+N = 103
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "lines"
+    path.mkdir()
+    for k, first in enumerate(range(0, N, 20)):
+        with open(path / f"{k:03}.jsonl", "w") as file:
+            for i in range(first, min(first + 20, N)):
+                file.write(json.dumps({"id": i, "text": f"line {i}"}) + "\n")
+    return path
+
+
+def dataset(lines, **options):
+    return weir.Dataset(lines, **{"batch_size": 8, "seed": 1, "lanes": 4, "window": 10, **options})
+
+
+def ids(batches):
+    return [int(i) for batch in batches for i in batch["id"]]
+
+
+def test_tensors_are_views(lines):
+    batch = next(iter(dataset(lines, as_torch=True, shuffle=False)))
+    assert torch.is_tensor(batch["id"]) and batch["id"].tolist() == list(range(8))
+    assert batch["id"].numpy().base is not None
+    assert batch["text"][3] == "line 3"
+    sample = dataset(lines, as_torch=True)[5]
+    assert torch.is_tensor(sample["id"]) and int(sample["id"]) == 5
+
+
+@pytest.mark.parametrize("workers", [0, 1, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+def test_any_number_of_workers(lines, workers, ranks):
+    whole = dataset(lines, batch_size=24)
+    expected = [ids(whole), ids(whole)]
+    context = "fork" if workers else None
+    loaders = [DataLoader(dataset(lines, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks),
+                          batch_size=None, num_workers=workers, multiprocessing_context=context)
+               for rank in range(ranks)]
+    for epoch in expected:
+        batches = [list(loader) for loader in loaders]
+        assert ids(batch for row in zip(*batches) for batch in row) == epoch
+
+
+def test_spawned_workers_that_stay(lines):
+    whole = dataset(lines)
+    loader = DataLoader(dataset(lines), batch_size=None, num_workers=2, persistent_workers=True,
+                        multiprocessing_context="spawn")
+    for _ in range(2):
+        batches = list(loader)
+        assert ids(batches) == ids(whole)
+        assert batches[0]["text"].tolist() == [f"line {i}" for i in ids(batches[:1])]
+
+
+def test_workers_and_exact_epochs(lines):
+    loader = DataLoader(dataset(lines, epochs=1), batch_size=None, num_workers=3)
+    for _ in range(2):
+        assert sorted(ids(loader)) == list(range(N))
+
+
+@pytest.mark.parametrize("workers", [0, 1, 4])
+def test_stateful(lines, workers):
+    stateful = need("torchdata.stateful_dataloader").StatefulDataLoader
+    whole = dataset(lines)
+    expected = [ids(whole), ids(whole)]
+    for at in range(0, 13, 3):
+        loader = stateful(dataset(lines), batch_size=None, num_workers=workers)
+        begin = [batch for _, batch in zip(range(at), loader)]
+        state = loader.state_dict()
+        del loader
+        other = stateful(dataset(lines), batch_size=None, num_workers=workers)
+        other.load_state_dict(state)
+        assert ids(begin) + ids(other) == expected[0], at
+        if workers == 0:
+            assert ids(other) == expected[1]
+
+
+def worker_states(state):
+    return [snapshot["dataset_state"] for snapshot in
+            state["_snapshot"]["_worker_snapshots"].values()]
+
+
+def test_states_of_workers_are_merged(lines):
+    stateful = need("torchdata.stateful_dataloader").StatefulDataLoader
+    whole = ids(dataset(lines))
+    loader = stateful(dataset(lines), batch_size=None, num_workers=3)
+    begin = [batch for _, batch in zip(range(5), loader)]
+    states = worker_states(loader.state_dict())
+    ds = dataset(lines)
+    ds.load_state_dict(states)
+    assert ds.state_dict()["position"] == 40
+    rest = list(ds)
+    assert ids(begin + rest) == whole
+    full = dataset(lines)
+    ids(full)
+    assert ds.digests() == full.digests()
+    with pytest.raises(ValueError, match="worker"):
+        dataset(lines).load_state_dict(states[1])
+
+
+class Mesh:
+    """As much of torch's DeviceMesh as is asked."""
+    mesh_dim_names = ("dp_replicate", "dp_shard", "tp")
+    ndim, sizes, at = 3, (2, 3, 4), (1, 2, 3)
+
+    def size(self, dim):
+        return self.sizes[dim]
+
+    def get_local_rank(self, dim):
+        return self.at[dim]
+
+
+def test_ranks_of_a_mesh(lines):
+    ds = dataset(lines, mesh=Mesh())
+    assert (ds.dp_rank, ds.dp_size) == (5, 6)
+    mesh = Mesh()
+    mesh.mesh_dim_names = ("a", "b", "c")
+    with pytest.raises(ValueError, match="data-parallel"):
+        dataset(lines, mesh=mesh)
