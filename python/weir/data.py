@@ -275,6 +275,7 @@ class Dataset:
             if batch is None:
                 break
             yield self._maker.make(batch)
+        self._loop_end = None
         if is_worker:
             self._stop()
             position.start, position.end = position.after(end), None

@@ -98,7 +98,7 @@ class Position:
                  "batch_size": self.batch_size, "dp_rank": self.rank, "dp_size": self.ranks,
                  "parts": parts}
         if workers > 1:
-            state["worker"] = [worker, workers, FULL if end is None else end]
+            state["worker"] = [worker, workers, end]
         return state
 
     def _check(self, state: State) -> None:
