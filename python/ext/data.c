@@ -61,8 +61,8 @@ static int on_progress(void *progress, uint64_t more, uint64_t total)
 
 static int data_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"url",   "format",  "options",  "cache",
-                            "flags", "threads", "progress", NULL};
+    static char *names[] = {"url",     "format",   "options",    "cache", "flags",
+                            "threads", "progress", "verify_key", "proof", NULL};
     Data *self = (Data *)object;
     const char *url;
     PyObject *progress = NULL;
@@ -70,9 +70,9 @@ static int data_init(PyObject *object, PyObject *args, PyObject *kwargs)
     weir_data *data = NULL;
     int code;
     weir_data_options_init(&opts);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|zzzO&O&O", names, &url, &opts.format,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|zzzO&O&Ozz", names, &url, &opts.format,
                                      &opts.options, &opts.cache, ext_u32, &opts.flags, ext_u32,
-                                     &opts.threads, &progress))
+                                     &opts.threads, &progress, &opts.verify_key, &opts.proof))
         return -1;
     if (self->data || self->closed) {
         PyErr_SetString(PyExc_ValueError, "the dataset is open already");

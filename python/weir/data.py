@@ -113,6 +113,10 @@ class Dataset:
     array, any others are Ragged. collate="list": lists of values instead. as_torch: tensors.
     Arrays are views of the batch's memory, which is used again when the last of them is gone.
 
+    verify_key: the file of a public Ed25519 key (PEM): nothing is read but what its owner signed
+    (weir data sign), and anything else raises; proof: where manifest and signature are, if not in
+    the dataset.
+
     threads, prefetch (batches), memory (bytes): bounds of what is done ahead. Works as it is, and
     in torch's DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader.
     """
@@ -135,6 +139,7 @@ class Dataset:
                  epochs: Optional[int] = None, threads: Optional[int] = None, prefetch: int = 8,
                  memory: int = 512 << 20, collate: str = "stack", as_torch: bool = False,
                  pin_memory: bool = False, cache: Optional[Url] = None,
+                 verify_key: Optional[Url] = None, proof: Optional[Url] = None,
                  progress: Optional[Callable[[int, int], Any]] = None) -> None:
         urls = [url] if isinstance(url, (str, os.PathLike)) else list(url)
         if weights is None and len(urls) != 1:
@@ -151,6 +156,10 @@ class Dataset:
         text = "&".join(f"{key}={value}" for key, value in extra.items() if value is not None)
         self._open_options = dict(format=format, options=text or None,
                                   cache=None if cache is None else os.fspath(cache))
+        if verify_key is not None:
+            with open(verify_key, encoding="ascii", errors="replace") as pem:
+                self._open_options["verify_key"] = pem.read()
+            self._open_options["proof"] = None if proof is None else os.fspath(proof)
         self._how = dict(weights=None if weights is None else _weights(weights),
                          fields=None if fields is None else
                          [name.encode("utf-8", "surrogateescape") for name in fields],

@@ -355,3 +355,32 @@ def test_ctrl_c(tmp_path, lines):
     time.sleep(0.3)
     run.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in run.communicate(timeout=60)[1]
+
+
+def test_only_what_was_signed_is_read(lines, tmp_path, weir_bin):
+    """One changed byte is refused where it is; so are another key and a file that was added."""
+    def run(*args):
+        subprocess.run(args, check=True, stdout=subprocess.DEVNULL)
+
+    for name in ("key", "other"):
+        run("openssl", "genpkey", "-algorithm", "ed25519", "-out", tmp_path / f"{name}.pem")
+        run("openssl", "pkey", "-in", tmp_path / f"{name}.pem", "-pubout", "-out",
+            tmp_path / f"{name}.pub")
+    with pytest.raises(OSError, match="no manifest"):
+        weir.Dataset(lines, verify_key=tmp_path / "key.pub")
+    run(weir_bin, "data", "manifest", lines)
+    run(weir_bin, "data", "sign", lines, "--key", tmp_path / "key.pem")
+    with pytest.raises(OSError, match="another key"):
+        weir.Dataset(lines, verify_key=tmp_path / "other.pub")
+    with weir.Dataset(lines, shuffle=False, verify_key=tmp_path / "key.pub") as ds:
+        assert [int(batch["id"][0]) for batch in ds] == list(range(N))
+    shard = lines / "002.jsonl"
+    times = shard.stat().st_mtime_ns
+    shard.write_text(shard.read_text().replace("line 41", "line 14"))
+    os.utime(shard, ns=(times, times))  # as one does who wants it to go unnoticed
+    with weir.Dataset(lines, shuffle=False, verify_key=tmp_path / "key.pub") as ds:
+        seen = []
+        with pytest.raises(OSError, match="not what was signed"):
+            for batch in ds:
+                seen.append(int(batch["id"][0]))
+        assert seen == list(range(40))
