@@ -14,7 +14,7 @@
 #include "util/sys.h"
 
 static struct {
-    const char *format, *compression, *fields, *source_format, *options;
+    const char *format, *compression, *fields, *layout, *dtype, *source_format, *options;
     uint64_t shard_bytes, jobs;
 } opts;
 
@@ -30,6 +30,12 @@ static const struct weir_opt options[] = {
      "of whole shards: zstd, gz, bz2, br, snappy, with a level as in zstd:3", 0, 0},
     {"fields", 0, WEIR_OPT_TEXT, AT(fields), NULL, "A,B",
      "keep only these fields, in this order (default: all)", 0, 0},
+    {"layout", 0, WEIR_OPT_TEXT, AT(layout), NULL, "LAYOUT",
+     "of token files: llm.c, nanogpt, or megatron, which has an .idx beside each .bin (default: "
+     "megatron if an index says where documents begin, else llm.c)",
+     0, 0},
+    {"dtype", 0, WEIR_OPT_TEXT, AT(dtype), NULL, "TYPE",
+     "of token files: u16 or u32, which is i32 in megatron's (default: as the source's)", 0, 0},
     {"jobs", 'j', WEIR_OPT_NUMBER, AT(jobs), "4", "N",
      "shards made at once, each of them in memory", 1, WEIR_PACK_JOBS_MAX},
     {"source-format", 0, WEIR_OPT_TEXT, AT(source_format), NULL, "FORMAT",
@@ -63,7 +69,7 @@ static int open_source(weir_data **out, struct packing *p, const char *url)
     data.options = opts.options;
     data.progress = on_indexing;
     data.progress_arg = p;
-    int code = weir_data_open(out, url, &data);
+    int code = weir_pack_open(out, url, &data, opts.format);
     progress_end();
     return code;
 }
@@ -117,6 +123,8 @@ static int pack(struct cli *cli, struct packing *p, weir_data *source)
         .format = opts.format,
         .codec = opts.compression,
         .fields = opts.fields,
+        .layout = opts.layout,
+        .dtype = opts.dtype,
         .shard_bytes = opts.shard_bytes,
         .jobs = (uint32_t)opts.jobs,
         .total = proof_total,
@@ -126,7 +134,7 @@ static int pack(struct cli *cli, struct packing *p, weir_data *source)
     p->start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     int code = weir_pack_run(&p->result, source, p->place.store, p->place.prefix, &how);
     progress_end();
-    if (!code)
+    if (!code && strcmp(opts.format, "tokens")) /* whose samples are what the reader says */
         code = make_index(p);
     if (!code)
         report(cli, p);
@@ -165,10 +173,16 @@ const struct command cmd_data_pack = {
         "The same source and options make the same bytes, whatever --jobs is. If it is stopped or "
         "killed, the same command goes on from there; several of them may run at once, also on "
         "several machines. DST must be empty, or such a beginning.\n\n"
+        "Token files that become token files keep every token, in their order; cut into samples "
+        "for another format, they are those that 'weir data cat' shows, which overlap by one "
+        "token, unless --source-options has overlap=0. A document that is cut by the end of a "
+        "shard is two in megatron's layout.\n\n"
         "Fields keep their names. One that the format cannot hold is an error that names it; "
         "--fields chooses which are kept.",
     .example = "weir data pack ./images ./shards --format wds\n"
-               "weir data pack ./shards ./mds --format mds --compression zstd:3 --jobs 8",
+               "weir data pack ./shards ./mds --format mds --compression zstd:3 --jobs 8\n"
+               "weir data pack ./train.bin ./corpus --format tokens --layout megatron "
+               "--source-options eot=50256",
     .json = "samples, shards, shards_kept (of those: they were there), source_bytes (of the "
             "samples), size_bytes (of the shards), seconds",
     .options = options,

@@ -227,6 +227,9 @@ static int look(struct opening *o)
         code = weir_format_detect(&o->format, o->survey);
     if (!code)
         code = weir_survey_run(o->survey, o->format);
+    if (code && o->format && !o->opts.format) /* among many files, a few may have misled us */
+        code = weir_fail_in(code, "its files look like the format '%s' (name another if it is not)",
+                            o->format->name);
     if (!code && !weir_survey_shards(o->survey))
         code = weir_fail(EINVAL, "there is nothing of the format '%s' in '%s'", o->format->name,
                          data->url);

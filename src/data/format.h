@@ -57,6 +57,8 @@ int weir_survey_add(struct weir_survey *survey, const struct weir_shard_plan *sh
 int weir_survey_schema(struct weir_survey *survey, const char *json, size_t size);
 /* An option of whoever opens the dataset, or NULL: "seq_len", "dtype", "eot", … */
 const char *weir_survey_option(const struct weir_survey *survey, const char *name);
+/* Was it given? For match(): nobody has yet used it. */
+bool weir_survey_given(const struct weir_survey *survey, const char *name);
 
 /* ---- writing ---- */
 
@@ -92,6 +94,9 @@ struct weir_format_writer {
      * field that this format cannot hold, and why. */
     int (*add)(void *writer, uint64_t number, const char *key, const struct weir_field *fields,
                uint32_t count);
+    /* Before finish(): the file that belongs beside shard i (Megatron's .idx): 1, its name and, in
+     * out, its content, or 0. NULL: never one. */
+    int (*beside)(void *writer, char name[64], uint32_t i, struct weir_growing *out);
     /* Appends the whole shard to out; the writer is then empty again. */
     int (*finish)(void *writer, struct weir_growing *out);
     void (*close)(void *writer);
@@ -133,7 +138,8 @@ struct weir_format {
     /* Every file is a sample: survey() adds each with samples = 1, there is no scan(), and the
      * index makes a shard of 1,024 files in a row. */
     bool is_files;
-    /* Does this look like one? By names alone: 0 no, 1 perhaps, 2 certainly. */
+    /* Does this look like one? By names, and at most one look into a file: 0 no, 1 perhaps, 2
+     * certainly. */
     int (*match)(const struct weir_survey *survey);
     /* Adds the shards and the schema. */
     int (*survey)(struct weir_survey *survey);

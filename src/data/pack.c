@@ -9,6 +9,7 @@
 
 #include "data/codec.h"
 #include "data/pack_parts.h"
+#include "util/json.h"
 #include "util/sys.h"
 #include "util/team.h"
 
@@ -38,6 +39,30 @@ static int read_fields(struct weir_packing *p)
                : weir_fail(EINVAL, "more than %d fields", WEIR_FIELDS_MAX);
 }
 
+/* How token files are to be written, as their writer reads it. */
+static int read_layout(struct weir_packing *p)
+{
+    const char *layout = p->opts->layout, *dtype = p->opts->dtype;
+    struct weir_json_out text = {0};
+    if (!layout && !dtype)
+        return 0;
+    if (p->to_format != &weir_format_tokens)
+        return weir_fail(EINVAL, "layout and dtype are of token files, not of '%s'",
+                         p->opts->format);
+    weir_json_puts(&text, layout ? "{\"layout\": " : "{\"dtype\": ");
+    weir_json_put_string(&text, layout ? layout : dtype, strlen(layout ? layout : dtype));
+    if (layout && dtype) {
+        weir_json_puts(&text, ", \"dtype\": ");
+        weir_json_put_string(&text, dtype, strlen(dtype));
+    }
+    weir_json_put(&text, "}", sizeof "}");
+    int code =
+        text.failed ? weir_fail_memory() : weir_growing_add(&p->layout, text.text, text.size);
+    free(text.text);
+    p->writing.schema = (const char *)p->layout.data;
+    return code;
+}
+
 static int check(struct weir_packing *p)
 {
     const struct weir_pack_options *o = p->opts;
@@ -52,6 +77,8 @@ static int check(struct weir_packing *p)
     if (!weir_index_count(p->from.index))
         return weir_fail(EINVAL, "'%s' has no samples", weir_data_info_get(p->from.data)->url);
     int code = weir_codec_check(o->codec);
+    if (!code)
+        code = read_layout(p);
     return code ? code : read_fields(p);
 }
 
@@ -110,6 +137,25 @@ static void tell(struct weir_pack_result *out, const struct weir_packing *p)
         out->file_bytes += p->written[i].file_bytes;
 }
 
+int weir_pack_open(weir_data **out, const char *url, const weir_data_options *opts,
+                   const char *format)
+{
+    weir_data_options apart = *opts;
+    const char *given = opts->options ? opts->options : "";
+    if (strcmp(format, weir_format_tokens.name) || strstr(given, "overlap="))
+        return weir_data_open(out, url, opts);
+    size_t size = strlen(given) + sizeof "&overlap=0";
+    char *options = weir_alloc(size);
+    if (!options)
+        return weir_fail_memory();
+    snprintf(options, size, "%s%soverlap=0", given, *given ? "&" : "");
+    apart.options = options;
+    int code = weir_data_open(out, url, &apart);
+    free(options);
+    /* Other formats have no such option, and say so before they read anything. */
+    return code == -EINVAL ? weir_data_open(out, url, opts) : code;
+}
+
 int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *store,
                   const char *prefix, const struct weir_pack_options *opts)
 {
@@ -135,6 +181,7 @@ int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *s
     pthread_mutex_destroy(&p.lock);
     weir_slabs_close(p.from.slabs);
     weir_growing_free(&p.schema);
+    weir_growing_free(&p.layout);
     free(p.fields);
     free(p.first);
     free(p.begin);

@@ -21,14 +21,15 @@
 enum { WEIR_PACK_JOBS_MAX = 32 };
 
 struct weir_pack_options {
-    const char *format;        /* "mds" */
-    const char *codec;         /* "" or "zstd:3" */
-    const char *fields;        /* "a,b": only those; NULL: all */
-    uint64_t shard_bytes;      /* of samples, as the source has them, in each shard at most */
-    uint32_t jobs;             /* shards being made at once, each in memory */
-    weir_total_fn total;       /* of samples and their bytes; or NULL */
-    weir_progress_fn progress; /* of bytes of samples, on any thread; or NULL */
-    void *arg;                 /* of both */
+    const char *format;         /* "mds" */
+    const char *codec;          /* "" or "zstd:3" */
+    const char *fields;         /* "a,b": only those; NULL: all */
+    const char *layout, *dtype; /* of token files: "megatron", "u32"; NULL: by the first sample */
+    uint64_t shard_bytes;       /* of samples, as the source has them, in each shard at most */
+    uint32_t jobs;              /* shards being made at once, each in memory */
+    weir_total_fn total;        /* of samples and their bytes; or NULL */
+    weir_progress_fn progress;  /* of bytes of samples, on any thread; or NULL */
+    void *arg;                  /* of both */
 };
 
 struct weir_pack_result {
@@ -36,6 +37,11 @@ struct weir_pack_result {
     uint64_t shards_kept; /* of those: they were there already */
     uint64_t source_bytes, file_bytes;
 };
+
+/* Opens a dataset to be packed in that format: of token files that become token files, every token
+ * is in one sample (overlap=0), and none is left out. */
+int weir_pack_open(weir_data **out, const char *url, const weir_data_options *opts,
+                   const char *format);
 
 /* Writes it below a prefix ("" or "a/b/") of a store. -ENOTEMPTY if something else is there,
  * -EEXIST if a pack of another source, or with other options, was begun there; -EINVAL names a

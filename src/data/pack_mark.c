@@ -108,6 +108,10 @@ static void write_mark(struct weir_json_out *out, const struct weir_packing *p)
         weir_json_put_string(out, o->fields, strlen(o->fields));
     else
         weir_json_puts(out, "null");
+    if (p->layout.size) {
+        weir_json_puts(out, ", \"tokens\": ");
+        weir_json_puts(out, (const char *)p->layout.data);
+    }
     weir_json_puts(out, ", \"source\": ");
     put_hex(out, weir_index_digest(p->from.index));
     weir_json_puts(out, ", \"samples\": ");

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -271,14 +272,29 @@ int weir_pack_probe(struct weir_packing *p)
     return code;
 }
 
+/* The file beside a shard is there before the shard is. */
+static int put_beside(struct weir_making *m, uint32_t i)
+{
+    struct weir_packing *p = m->p;
+    char name[64], meta[2 * WEIR_SHA256_BYTES + 64];
+    m->raw.size = 0;
+    int code = p->to_format->writer->beside(m->writer, name, i, &m->raw);
+    if (code != 1)
+        return code;
+    snprintf(meta, sizeof meta, "{\"pack\": \"%s\", \"beside\": %" PRIu32 "}", p->digest, i);
+    return weir_pack_put(p, name, m->raw.data, m->raw.size, meta);
+}
+
 /* Compresses and seals what the writer has made. */
 static int finish(struct weir_making *m, uint32_t i)
 {
     struct weir_packing *p = m->p;
     struct weir_written *w = &p->written[i];
     bool is_packed = p->opts->codec[0];
+    int code = p->to_format->writer->beside ? put_beside(m, i) : 0;
     m->raw.size = m->packed.size = 0;
-    int code = p->to_format->writer->finish(m->writer, &m->raw);
+    if (!code)
+        code = p->to_format->writer->finish(m->writer, &m->raw);
     if (!code && is_packed)
         code = weir_codec_encode(p->opts->codec, m->raw.data, m->raw.size, &m->packed);
     if (code)

@@ -12,6 +12,9 @@
 #include "util/sys.h"
 #include "util/url.h"
 
+/* Each takes about 200 bytes of memory while a dataset is opened. */
+enum { FILES_MAX = 100 << 20 };
+
 struct weir_survey {
     weir_store *store;
     char *prefix;
@@ -64,6 +67,9 @@ static int add_file(struct weir_survey *s, const weir_entry *entry)
         return 0;
     if (entry->error)
         return entry->error;
+    if (s->file_count == FILES_MAX)
+        return weir_fail(EINVAL, "there are more than %d files: pack them into shards, in parts",
+                         FILES_MAX);
     if (!grow((void **)&s->files, s->file_count, &s->file_room, sizeof *s->files))
         return weir_fail_memory();
     struct weir_survey_file *file = &s->files[s->file_count];
@@ -176,14 +182,26 @@ bool weir_survey_find(const struct weir_survey *s, const char *key, struct weir_
     return file;
 }
 
-const char *weir_survey_option(const struct weir_survey *s, const char *name)
+static int find_option(const struct weir_survey *s, const char *name)
 {
     for (size_t i = 0; i < s->options.options; i++)
-        if (!strcmp(s->options.option[i].name, name)) {
-            ((struct weir_survey *)s)->used[i] = true;
-            return s->options.option[i].value;
-        }
-    return NULL;
+        if (!strcmp(s->options.option[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+bool weir_survey_given(const struct weir_survey *s, const char *name)
+{
+    return find_option(s, name) >= 0;
+}
+
+const char *weir_survey_option(const struct weir_survey *s, const char *name)
+{
+    int i = find_option(s, name);
+    if (i < 0)
+        return NULL;
+    ((struct weir_survey *)s)->used[i] = true;
+    return s->options.option[i].value;
 }
 
 void weir_survey_keep(struct weir_survey *s, const char *key)

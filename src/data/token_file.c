@@ -59,13 +59,15 @@ void weir_token_head_make(uint8_t out[WEIR_LLMC_HEAD_BYTES], uint32_t tokens, ui
 
 /* ---- Megatron ---- */
 
+static const char megatron_magic[9] = "MMIDIDX\0";
+enum { MEGATRON_I32 = 4, MEGATRON_U16 = 8 };
 static const char *const megatron_dtypes[] = {NULL,  "|u1", "|i1", "<i2", "<i4",
                                               "<i8", NULL,  NULL,  "<u2"};
 
 const char *weir_megatron_head(struct weir_megatron *out, const uint8_t *head, uint64_t file_bytes)
 {
-    static const char magic[9] = "MMIDIDX\0";
-    if (file_bytes < WEIR_MEGATRON_HEAD_BYTES || memcmp(head, magic, sizeof magic))
+    if (file_bytes < WEIR_MEGATRON_HEAD_BYTES ||
+        memcmp(head, megatron_magic, sizeof megatron_magic))
         return "it is no index of Megatron's: it does not begin like one";
     if (weir_load_le(head + 9, 8) != 1)
         return "it is of an unknown version";
@@ -163,4 +165,29 @@ int weir_megatron_marks(weir_store *store, const char *key, const struct weir_sh
     weir_flow_close(walk.begins);
     weir_flow_close(walk.documents);
     return code ? weir_fail_in(code, "'%s'", key) : 0;
+}
+
+int weir_megatron_make(struct weir_growing *out, uint32_t tokens, uint32_t width,
+                       const uint32_t *starts, uint32_t count)
+{
+    size_t size = WEIR_MEGATRON_HEAD_BYTES + 20 * (size_t)count + 8;
+    int code = weir_growing_room(out, size);
+    if (code)
+        return code;
+    uint8_t *head = out->data + out->size, *lengths = head + WEIR_MEGATRON_HEAD_BYTES;
+    uint8_t *begins = lengths + 4 * (size_t)count, *documents = begins + 8 * (size_t)count;
+    memcpy(head, megatron_magic, sizeof megatron_magic);
+    weir_store_le(head + 9, 1, 8);
+    head[17] = width == 2 ? MEGATRON_U16 : MEGATRON_I32;
+    weir_store_le(head + 18, count, 8);
+    weir_store_le(head + 26, (uint64_t)count + 1, 8);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t end = i + 1 < count ? starts[i + 1] : tokens;
+        weir_store_le(lengths + 4 * (size_t)i, end - starts[i], 4);
+        weir_store_le(begins + 8 * (size_t)i, (uint64_t)starts[i] * width, 8);
+        weir_store_le(documents + 8 * (size_t)i, i, 8);
+    }
+    weir_store_le(documents + 8 * (size_t)count, count, 8);
+    out->size += size;
+    return 0;
 }

@@ -39,6 +39,11 @@ const char *weir_megatron_head(struct weir_megatron *out, const uint8_t *head, u
 int weir_megatron_marks(weir_store *store, const char *key, const struct weir_shard_plan *shard,
                         weir_mark_fn fn, void *arg);
 
+/* The .idx of a .bin of so many tokens of `width` 2 (u16) or 4 (i32), appended to out: a document,
+ * of one sequence, begins at each of `starts` (u32, ascending, the first 0). */
+int weir_megatron_make(struct weir_growing *out, uint32_t tokens, uint32_t width,
+                       const uint32_t *starts, uint32_t count);
+
 /* "u16", "uint16", "<u2" … as numpy's str; NULL: no type of whole numbers. */
 const char *weir_token_dtype(const char *name);
 

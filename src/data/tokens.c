@@ -1,9 +1,13 @@
 /* tokens.c - token files: long rows of numbers (token_file.h has the layouts). A sample is seq_len
  * tokens and the one behind them; the next begins seq_len tokens further, so that every token of a
  * file but the first is predicted once. The rest of a file that makes no whole sample is left out.
+ * With overlap=0 every token of a file is in exactly one sample: seq_len in each, and what remains
+ * is a shorter one, a shard of its own. So they are packed.
  *
  * Fields: "tokens", and, where it is known where documents begin (Megatron's .idx, or the option
- * eot, the token with which one ends), "starts": at which tokens of the sample one does.
+ * eot, the token with which one ends), "starts": at which tokens of the sample one does. With
+ * overlap=0 it is always there, and what begins behind the last token counts, too: with nothing of
+ * the next sample in this one, nobody else could say so.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +31,7 @@ struct schema {
     char dtype[8];
     uint32_t width;
     uint64_t seq_len;
-    bool has_eot, has_marks;
+    bool has_eot, has_marks, is_apart; /* overlap=0 */
     uint64_t eot;
 };
 
@@ -48,16 +52,6 @@ static bool find_idx(const struct weir_survey *survey, const char *bin,
     return weir_survey_find(survey, name, out);
 }
 
-static int match(const struct weir_survey *survey)
-{
-    struct weir_survey_file file, idx;
-    int found = 0;
-    for (size_t i = 0; weir_survey_file(survey, i, &file); i++)
-        if (ends_with(file.key, ".bin"))
-            found = find_idx(survey, file.key, &idx) ? 2 : found ? found : 1;
-    return found;
-}
-
 static int read_head(const struct weir_survey *survey, const struct weir_survey_file *file,
                      uint8_t *out, size_t room, size_t *got)
 {
@@ -70,6 +64,48 @@ static int read_head(const struct weir_survey *survey, const struct weir_survey_
     code = weir_object_read(obj, out, room, 0, got);
     weir_object_close(obj);
     return code;
+}
+
+/* A word of the name, between what is no letter, says what such a file is for. */
+static bool is_named_so(const char *name)
+{
+    static const char *const words[] = {"train", "val",  "valid", "validation",
+                                        "test",  "eval", "dev",   "tokens"};
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    for (const char *at = name; *at; at++) {
+        size_t size = strspn(at, letters);
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+            if (size == strlen(words[i]) && !memcmp(at, words[i], size))
+                return true;
+        at += size;
+        if (!*at)
+            break;
+    }
+    return false;
+}
+
+/* What ends with .bin may be anything: it is taken for tokens if there is an .idx beside it, if it
+ * begins as a file of llm.c's does (of all of them, the first is looked at), if it lies at the top
+ * and is named so, or is all there is; or if whoever opens it speaks of seq_len. */
+static int match(const struct weir_survey *survey)
+{
+    uint8_t head[WEIR_LLMC_HEAD_BYTES];
+    struct weir_survey_file file, other;
+    struct weir_token_file looked;
+    size_t got, bins = 0;
+    bool is_said = weir_survey_given(survey, "seq_len") || !weir_survey_file(survey, 1, &other);
+    bool found = false;
+    for (size_t i = 0; weir_survey_file(survey, i, &file); i++) {
+        if (!ends_with(file.key, ".bin"))
+            continue;
+        if (find_idx(survey, file.key, &other))
+            return 2;
+        if (!bins++ && !read_head(survey, &file, head, sizeof head, &got) &&
+            (weir_token_head(&looked, head, got, file.size_bytes) || looked.begin))
+            return 2;
+        found |= is_said || (!strchr(file.key, '/') && is_named_so(file.key));
+    }
+    return found;
 }
 
 static int damaged(const struct weir_survey_file *file, const char *fault)
@@ -104,6 +140,22 @@ static int look(struct weir_survey *survey, const struct weir_survey_file *bin,
     return 0;
 }
 
+/* Every token once: what makes no whole sample is one, too. */
+static int add_apart(struct weir_survey *survey, const struct schema *schema,
+                     struct weir_shard_plan plan, uint64_t count)
+{
+    uint64_t rest = count % schema->seq_len * schema->width;
+    plan.each_bytes = plan.step_bytes = schema->seq_len * schema->width;
+    plan.samples = count / schema->seq_len;
+    int code = plan.samples || !rest ? weir_survey_add(survey, &plan) : 0;
+    if (code || !rest)
+        return code;
+    plan.first_bytes += plan.samples * plan.each_bytes;
+    plan.each_bytes = plan.step_bytes = rest;
+    plan.samples = 1;
+    return weir_survey_add(survey, &plan);
+}
+
 static int add_shard(struct weir_survey *survey, const struct schema *schema,
                      const struct weir_survey_file *bin, const struct weir_survey_file *idx,
                      const struct weir_token_file *file)
@@ -123,7 +175,8 @@ static int add_shard(struct weir_survey *survey, const struct schema *schema,
     };
     if (idx->key && idx->time_ns > plan.time_ns) /* either may change */
         plan.time_ns = idx->time_ns;
-    return weir_survey_add(survey, &plan);
+    return schema->is_apart ? add_apart(survey, schema, plan, count)
+                            : weir_survey_add(survey, &plan);
 }
 
 /* The type of the dataset: what the files say, else the option, else u16. */
@@ -165,7 +218,11 @@ static int read_options(const struct weir_survey *survey, struct schema *out, co
     if (name && !*dtype)
         return weir_fail(EINVAL, "dtype=%s: one of u8, u16, u32, u64, i16, i32, i64 is needed",
                          name);
+    uint64_t overlap = 1;
     int code = option_number(survey, "seq_len", 1, SEQ_LEN_MAX, &out->seq_len, &given);
+    if (!code)
+        code = option_number(survey, "overlap", 0, 1, &overlap, &given);
+    out->is_apart = !overlap;
     return code ? code : option_number(survey, "eot", 0, UINT32_MAX, &out->eot, &out->has_eot);
 }
 
@@ -175,8 +232,9 @@ static int add_schema(struct weir_survey *survey, const struct schema *s)
     if (s->has_eot)
         snprintf(eot, sizeof eot, "%" PRIu64, s->eot);
     int size = snprintf(text, sizeof text,
-                        "{\"dtype\":\"%s\",\"seq_len\":%" PRIu64 ",\"eot\":%s,\"documents\":%s}",
-                        s->dtype, s->seq_len, eot, s->has_marks ? "true" : "false");
+                        "{\"dtype\":\"%s\",\"seq_len\":%" PRIu64 ",\"eot\":%s,\"documents\":%s%s}",
+                        s->dtype, s->seq_len, eot, s->has_marks ? "true" : "false",
+                        s->is_apart ? ",\"overlap\":0" : "");
     return weir_survey_schema(survey, text, (size_t)size);
 }
 
@@ -201,7 +259,7 @@ static int survey_tokens(struct weir_survey *survey)
         longest = count > longest ? count : longest;
         code = add_shard(survey, &schema, &bin, &idx, &file);
     }
-    if (!code && longest && longest <= schema.seq_len)
+    if (!code && !schema.is_apart && longest && longest <= schema.seq_len)
         code =
             weir_fail(EINVAL,
                       "the longest file has %" PRIu64 " tokens, which makes no sample of seq_len "
@@ -242,6 +300,11 @@ static const char *schema_member(struct weir_json *json, const char *name, size_
             return "its eot is impossible";
     } else if (size == 9 && !memcmp(name, "documents", 9)) {
         s->has_marks = json->token == WEIR_JSON_TRUE;
+    } else if (size == 7 && !memcmp(name, "overlap", 7)) {
+        uint64_t overlap = 1;
+        if (json->token != WEIR_JSON_NUMBER || !weir_json_uint(json, &overlap) || overlap > 1)
+            return "its overlap is impossible";
+        s->is_apart = !overlap;
     }
     return NULL;
 }
@@ -317,7 +380,9 @@ static uint32_t starts_by_eot(const struct schema *s, const struct weir_sample *
 {
     uint32_t count = 0;
     uint64_t tokens = sample->size / s->width;
-    for (uint64_t i = 0; i + 1 < tokens; i++) {
+    if (!s->has_eot)
+        return 0;
+    for (uint64_t i = 0; i + !s->is_apart < tokens; i++) {
         if (token_at(s, sample, i) != s->eot)
             continue;
         if (out)
@@ -348,7 +413,7 @@ static int fields(const void *schema, const struct weir_sample *sample, struct w
                   struct weir_field *out, uint32_t *count)
 {
     const struct schema *s = schema;
-    bool has_starts = s->has_marks || s->has_eot;
+    bool has_starts = s->has_marks || s->has_eot || s->is_apart;
     if (sample->size % s->width)
         return weir_fail(EBADMSG, "%zu bytes are no whole tokens of type %s", sample->size,
                          s->dtype);

@@ -1,7 +1,12 @@
 /* tokens_put.c - see tokens_put.h. The samples of a shard follow each other without anything
- * between them: who wants to see where documents end puts a token there (option eot of who reads).
- * The schema may say {"dtype": "u16" or "u32", "layout": "llm.c" or "nanogpt"}; without it, the
- * layout is llm.c's, and u32 where the first sample's numbers are wider than 16 bits.
+ * between them. Only Megatron's layout says where documents begin: where the field "starts" of a
+ * sample does, or without one, with every sample; and with every file, for none goes on in the
+ * next.
+ *
+ * The schema may say {"dtype": "u16" or "u32", "layout": "llm.c", "nanogpt" or "megatron"}. Without
+ * it, tokens are u32 where the first sample's numbers are wider than 16 bits (i32 in Megatron's),
+ * and the layout is llm.c's, unless that sample says that a document begins with its first token:
+ * this is known from an index (the token that ends one cannot tell), and would be lost.
  */
 #include "data/tokens_put.h"
 
@@ -20,11 +25,15 @@
 
 #define TOKENS_MAX INT32_MAX /* the head of llm.c counts in 32 bits */
 
+enum layout { UNKNOWN, LLMC, NANOGPT, MEGATRON };
+static const char *const layouts[] = {NULL, "llm.c", "nanogpt", "megatron"};
+
 struct writer {
     struct weir_growing tokens;
+    struct weir_growing starts; /* u32 each: where documents begin, of Megatron's */
     uint64_t count;
     uint32_t given, width; /* 0: not known yet */
-    bool bare;
+    enum layout given_layout, layout;
 };
 
 static void name(char out[64], uint32_t i, const char *codec)
@@ -50,10 +59,12 @@ static int read_member(struct writer *w, const char *member, size_t size,
             return weir_fail(EINVAL, "tokens are written as u16 or u32, not as '%s'", text);
         w->given = (uint32_t)weir_dtype_bytes(dtype);
     } else if (is_text(member, size, "layout")) {
-        w->bare = !strcmp(text, "nanogpt");
-        if (!w->bare && strcmp(text, "llm.c"))
-            return weir_fail(EINVAL, "the layout of token files is llm.c or nanogpt, not '%s'",
-                             text);
+        for (enum layout i = LLMC; i <= MEGATRON; i++)
+            if (!strcmp(text, layouts[i]))
+                w->given_layout = i;
+        if (!w->given_layout)
+            return weir_fail(
+                EINVAL, "the layout of token files is llm.c, nanogpt or megatron, not '%s'", text);
     } else {
         return weir_fail(EINVAL, "a schema for tokens has dtype and layout, not '%.*s'", (int)size,
                          member);
@@ -98,6 +109,7 @@ static void close_writer(void *writer)
 {
     struct writer *w = writer;
     weir_growing_free(&w->tokens);
+    weir_growing_free(&w->starts);
     free(w);
 }
 
@@ -117,6 +129,15 @@ static const struct weir_field *find_tokens(const struct weir_field *fields, uin
     return arrays == 1 ? only : NULL;
 }
 
+static const struct weir_field *find_starts(const struct weir_field *fields, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (weir_field_is(&fields[i], "starts") && fields[i].kind == WEIR_FIELD_ARRAY &&
+            weir_token_dtype(fields[i].dtype))
+            return &fields[i];
+    return NULL;
+}
+
 /* -1 is 2^64 - 1: too large for any token. */
 static uint64_t number_at(const struct weir_field *field, uint64_t i, uint32_t width)
 {
@@ -125,17 +146,26 @@ static uint64_t number_at(const struct weir_field *field, uint64_t i, uint32_t w
     return negative ? UINT64_MAX : value;
 }
 
+/* Megatron has no u32. */
+static uint64_t token_max(const struct writer *w)
+{
+    return w->width == 2 ? UINT16_MAX : w->layout == MEGATRON ? INT32_MAX : UINT32_MAX;
+}
+
 static int add_numbers(struct writer *w, uint64_t number, const struct weir_field *field)
 {
     uint32_t width = (uint32_t)weir_dtype_bytes(field->dtype);
-    uint64_t count = field->size / width, max = w->width == 2 ? UINT16_MAX : UINT32_MAX;
+    uint64_t count = field->size / width, max = token_max(w);
     int code = weir_growing_room(&w->tokens, count * w->width);
     for (uint64_t i = 0; !code && i < count; i++) {
         uint64_t token = number_at(field, i, width);
         if (token > max)
-            return weir_fail(EINVAL,
-                             "sample %" PRIu64 ": token %" PRIu64 " does not fit into u%u%s",
-                             number, i, 8 * w->width, w->width == 2 ? ": choose dtype u32" : "");
+            return weir_fail(EINVAL, "sample %" PRIu64 ": token %" PRIu64 " does not fit into %s%s",
+                             number, i,
+                             w->width == 2      ? "u16"
+                             : max == INT32_MAX ? "i32"
+                                                : "u32",
+                             w->width == 2 ? ": choose dtype u32" : "");
         weir_store_le(w->tokens.data + w->tokens.size + i * w->width, token, w->width);
     }
     if (!code) {
@@ -145,24 +175,95 @@ static int add_numbers(struct writer *w, uint64_t number, const struct weir_fiel
     return code;
 }
 
+/* A document begins at this token of the shard; one that is empty is none. */
+static int add_start(struct writer *w, uint64_t at)
+{
+    uint32_t start = (uint32_t)at, last = 0;
+    if (w->starts.size)
+        memcpy(&last, w->starts.data + w->starts.size - sizeof last, sizeof last);
+    if (w->starts.size && start <= last)
+        return 0;
+    return weir_growing_add(&w->starts, &start, sizeof start);
+}
+
+/* Of a sample of so many tokens, which is not yet counted. */
+static int add_starts(struct writer *w, uint64_t number, uint64_t tokens,
+                      const struct weir_field *starts)
+{
+    int code = w->count ? 0 : add_start(w, 0);
+    if (!starts)
+        return code ? code : add_start(w, w->count);
+    uint32_t width = (uint32_t)weir_dtype_bytes(starts->dtype);
+    for (uint64_t i = 0; !code && i < starts->size / width; i++) {
+        uint64_t start = number_at(starts, i, width);
+        if (start > tokens)
+            return weir_fail(EINVAL,
+                             "sample %" PRIu64 ": 'starts' says that a document begins at token "
+                             "%" PRIu64 ", and it has %" PRIu64,
+                             number, start, tokens);
+        code = add_start(w, w->count + start);
+    }
+    return code;
+}
+
+/* What was not given goes by the first sample. */
+static void settle(struct writer *w, const struct weir_field *tokens,
+                   const struct weir_field *starts)
+{
+    uint32_t width = (uint32_t)weir_dtype_bytes(tokens->dtype);
+    if (w->width)
+        return;
+    w->width = w->given ? w->given : width <= 2 ? 2 : 4;
+    w->layout = w->given_layout;
+    if (w->layout)
+        return;
+    bool told =
+        starts && starts->size && !number_at(starts, 0, (uint32_t)weir_dtype_bytes(starts->dtype));
+    w->layout = told ? MEGATRON : LLMC;
+}
+
 static int add(void *writer, uint64_t number, const char *key, const struct weir_field *fields,
                uint32_t count)
 {
     struct writer *w = writer;
     const struct weir_field *field = find_tokens(fields, count);
+    const struct weir_field *starts = find_starts(fields, count);
     (void)key;
     if (!field || !weir_token_dtype(field->dtype))
         return weir_fail(EINVAL,
                          "sample %" PRIu64 " has no field 'tokens' that is an array of whole "
                          "numbers: token files hold nothing else",
                          number);
-    uint32_t width = (uint32_t)weir_dtype_bytes(field->dtype);
-    if (!w->width)
-        w->width = w->given ? w->given : width <= 2 ? 2 : 4;
-    if (field->size / width > TOKENS_MAX - w->count)
+    settle(w, field, starts);
+    uint64_t tokens = field->size / (uint32_t)weir_dtype_bytes(field->dtype);
+    if (tokens > TOKENS_MAX - w->count)
         return weir_fail(EFBIG, "a token file holds at most %d tokens: make smaller shards",
                          TOKENS_MAX);
-    return add_numbers(w, number, field);
+    int code = w->layout == MEGATRON ? add_starts(w, number, tokens, starts) : 0;
+    return code ? code : add_numbers(w, number, field);
+}
+
+static int schema(const void *writer, struct weir_growing *out)
+{
+    const struct writer *w = writer;
+    char text[64];
+    int size = snprintf(text, sizeof text, "{\"dtype\":\"u%u\",\"layout\":\"%s\"}", 8 * w->width,
+                        layouts[w->layout]);
+    return weir_growing_add(out, text, (size_t)size);
+}
+
+static int beside(void *writer, char out_name[64], uint32_t i, struct weir_growing *out)
+{
+    const struct writer *w = writer;
+    const uint32_t *starts = (const uint32_t *)(const void *)w->starts.data;
+    uint32_t count = (uint32_t)(w->starts.size / sizeof *starts);
+    if (w->layout != MEGATRON)
+        return 0;
+    if (count && starts[count - 1] == w->count) /* it would be empty */
+        count--;
+    snprintf(out_name, 64, "tokens_%06u.idx", i);
+    int code = weir_megatron_make(out, (uint32_t)w->count, w->width, starts, count);
+    return code ? code : 1;
 }
 
 static int finish(void *writer, struct weir_growing *out)
@@ -170,10 +271,10 @@ static int finish(void *writer, struct weir_growing *out)
     struct writer *w = writer;
     uint8_t head[WEIR_LLMC_HEAD_BYTES];
     weir_token_head_make(head, (uint32_t)w->count, w->width ? w->width : 2);
-    int code = w->bare ? 0 : weir_growing_add(out, head, sizeof head);
+    int code = w->layout <= LLMC ? weir_growing_add(out, head, sizeof head) : 0;
     if (!code)
         code = weir_growing_add(out, w->tokens.data, w->tokens.size);
-    w->tokens.size = 0;
+    w->tokens.size = w->starts.size = 0;
     w->count = 0;
     w->width = 0;
     return code;
@@ -183,6 +284,8 @@ const struct weir_format_writer weir_tokens_writer = {
     .name = name,
     .open = open_writer,
     .add = add,
+    .beside = beside,
     .finish = finish,
     .close = close_writer,
+    .schema = schema,
 };

@@ -1,4 +1,4 @@
-/* tokens_put.h - how token files are written: llm.c's layout, or bare. */
+/* tokens_put.h - how token files are written: in the layout of llm.c, of nanoGPT or of Megatron. */
 #ifndef WEIR_DATA_TOKENS_PUT_H
 #define WEIR_DATA_TOKENS_PUT_H
 

@@ -105,6 +105,55 @@ def test_stats(data):
     assert "sizes of 5 samples" in out and doc["digest"] in out
 
 
+def test_what_looks_like_tokens(data):
+    """Whatever ends with .bin may be anything: names, an .idx or a head make it tokens."""
+    def form(where, *options):
+        return data.json("data", "index", where, *options)["format"]
+
+    for i in range(4):
+        data.file(f"tree/{i:05}/{i:09}.bin", tokens(range(2000)))
+        data.file(f"flat/{i:05}.bin", tokens(range(2000)))
+    data.file("tree/0/train.bin", tokens(range(2000)))  # not at the top
+    assert (form("tree"), form("flat")) == ("files", "files")
+    assert form("flat", "--format", "tokens") == "tokens"
+    assert form("flat", "-O", "seq_len=9") == "tokens"
+    assert form("flat/00001.bin") == "tokens"
+    data.file("named/openwebtext_val-2.bin", tokens(range(2000)))
+    data.file("named/meta.pkl")
+    assert form("named") == "tokens"
+    data.file("constrained/trainer.bin", tokens(range(2000)))
+    data.file("constrained/pytorch_model.bin", tokens(range(2000)))
+    assert form("constrained") == "files"
+    for name in ("a", "b"):
+        data.file(f"headed/x/{name}.bin", struct.pack("<256i", 20240520, 1, 2000, *[0] * 253)
+                  + tokens(range(2000)))
+    assert form("headed") == "tokens"
+
+
+def test_many_unrelated_files(data):
+    """A list of files in rows of 1,024; a few that mislead are named with what they look like."""
+    for i in range(3000):
+        data.file(f"many/{i % 7}/{i}", b"x" * (i % 5))
+    lines = data("data", "ls", "many").lines
+    assert len(lines) == 4 and lines[3].split()[:2] == ["2048", "952"]
+    for name in ("a", "b"):
+        data.file(f"many/{name}.bin", tokens(range(2000)))
+        data.file(f"many/{name}.idx", b"of something else")
+    assert "look like the format 'tokens' (name another" in data.fails("data", "ls", "many")
+    assert len(data("data", "ls", "many", "--format", "files").lines) == 4
+
+
+def test_token_files_that_are_too_short(data):
+    data.file("d/train.bin", tokens(range(100)))
+    for i in range(20):
+        data.file(f"d/val{i}.bin", tokens(range(i)))
+    doc = data.json("data", "index", "d", "-O", "seq_len=20")
+    assert (doc["samples"], doc["shards"]) == (4, 21)
+    assert data.json("data", "cat", "d", "3", "-O", "seq_len=20")["key"] == "train.bin"
+    assert data.json("data", "index", "d", "-O", "seq_len=20", "-O",
+                     "overlap=0")["samples"] == 5 + 19
+
+
 def test_what_is_wrong_is_said(data, tmp_path):
     assert "there is nothing at" in data.fails("data", "ls", "nowhere")
     (tmp_path / "empty").mkdir()
