@@ -75,7 +75,18 @@ MAKERS = {"streaming": make_streaming, "webdataset": make_webdataset, "litdata":
           "files": make_files}
 
 
-# Readers: each yields batches, as lists of samples' bytes or what the library makes of them.
+# Readers: each yields batches as a trainer wants them, one array of all samples' bytes.
+
+
+def stacked(samples):
+    """The fastest way from many bytes to one tensor that we know of."""
+    import torch
+    whole = torch.frombuffer(bytearray().join(samples), dtype=torch.uint8)
+    return whole.view(len(samples), -1)
+
+
+def stacked_data(samples):
+    return stacked([sample["data"] for sample in samples])
 
 
 class Files:
@@ -93,58 +104,43 @@ class Files:
             return file.read()
 
 
-def torch_loader(dataset, workers, **more):
+def torch_loader(dataset, workers, collate=stacked_data, **more):
     from torch.utils.data import DataLoader
-    return DataLoader(dataset, num_workers=workers, collate_fn=list, **more)
+    return DataLoader(dataset, batch_size=BATCH, num_workers=workers, collate_fn=collate, **more)
 
 
 def read_files(folder, workers, seed):
-    yield from torch_loader(Files(folder), workers, batch_size=BATCH, shuffle=True)
+    return torch_loader(Files(folder), workers, stacked, shuffle=True)
 
 
 def read_streaming(folder, workers, seed):
     import peers
     streaming = peers.streaming()
-    dataset = streaming.StreamingDataset(local=folder, shuffle=True, shuffle_seed=seed,
-                                         batch_size=BATCH)
-    for batch in torch_loader(dataset, workers, batch_size=BATCH):
-        yield [sample["data"] for sample in batch]
+    return torch_loader(streaming.StreamingDataset(local=folder, shuffle=True, shuffle_seed=seed,
+                                                   batch_size=BATCH), workers)
 
 
 def read_webdataset(folder, workers, seed):
     import webdataset
     shards = sorted(os.path.join(folder, name) for name in os.listdir(folder))
-    workers = min(workers, len(shards))
-    dataset = webdataset.WebDataset(shards, shardshuffle=len(shards), seed=seed).shuffle(
-        SHUFFLE_BUFFER)
-    for batch in torch_loader(dataset, workers, batch_size=BATCH):
-        yield [sample["data"] for sample in batch]
-
-
-def bytes_of_batch(samples):
-    """A worker can hand bytes over, and no views of its memory."""
-    return [bytes(sample["data"]) for sample in samples]
-
-
-def views_of_batch(samples):
-    return [sample["data"] for sample in samples]
+    return torch_loader(webdataset.WebDataset(shards, shardshuffle=len(shards), seed=seed).shuffle(
+        SHUFFLE_BUFFER), min(workers, len(shards)))
 
 
 def read_litdata(folder, workers, seed):
     import litdata
-    dataset = litdata.StreamingDataset(folder, shuffle=True, seed=seed)
-    yield from litdata.StreamingDataLoader(
-        dataset, batch_size=BATCH, num_workers=workers,
-        collate_fn=bytes_of_batch if workers else views_of_batch)
+    return litdata.StreamingDataLoader(
+        litdata.StreamingDataset(folder, shuffle=True, seed=seed), batch_size=BATCH,
+        num_workers=workers, collate_fn=stacked_data)
 
 
 def read_weir(folder, workers, seed):
     import weir
     dataset = weir.Dataset(folder, batch_size=BATCH, shuffle=True, seed=seed, epochs=1,
-                           **({"threads": workers} if workers else {}))
+                           threads=workers, as_torch=True)
     with dataset:
         for batch in dataset:
-            yield batch["data"]
+            yield batch["data"].data.view(len(batch["data"]), -1)
         read_weir.stats = dataset.stats()
 
 
