@@ -21,7 +21,7 @@ static const struct weir_opt options[] = {
     {0},
 };
 
-enum { LOOKS_MAX = 1000000, BINS = 64, BAR_COLUMNS = 40, BIN_BYTES = 32 };
+enum { LOOKS_MAX = 1000000, BINS = 64 };
 
 /* Sizes by powers of two: bin b is [2^(b-1), 2^b). */
 struct sizes {
@@ -56,13 +56,8 @@ static void show_sizes(const struct sizes *sizes)
         first = sizes->bins[b] && b < first ? b : first;
         last = sizes->bins[b] ? b : last;
     }
-    for (int b = first; most && b <= last; b++) {
-        char from[BIN_BYTES];
-        int bar = (int)(sizes->bins[b] * BAR_COLUMNS / most);
-        weir_format_size(from, sizeof from, b ? (uint64_t)1 << (b - 1) : 0);
-        printf("  from %9s  %-*.*s  %" PRIu64 "\n", from, BAR_COLUMNS, bar,
-               "########################################", sizes->bins[b]);
-    }
+    for (int b = first; most && b <= last; b++)
+        format_bin(b ? (uint64_t)1 << (b - 1) : 0, sizes->bins[b], most);
 }
 
 static json_t *sizes_json(const struct sizes *sizes)

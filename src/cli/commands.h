@@ -16,6 +16,7 @@ extern const struct command cmd_data_manifest;
 extern const struct command cmd_data_pack;
 extern const struct command cmd_data_sign;
 extern const struct command cmd_data_stats;
+extern const struct command cmd_data_stream;
 extern const struct command cmd_data_verify;
 
 #endif

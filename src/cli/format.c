@@ -1,9 +1,12 @@
 /* format.c - see format.h. */
 #include "cli/format.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
+
+#include "util/opt.h"
 
 enum { NS_PER_S = 1000000000, NAME_WIDTH = 14 };
 
@@ -54,9 +57,40 @@ const char *format_duration(char out[FORMAT_TIME_BYTES], uint64_t s)
     return out;
 }
 
+const char *format_span(char out[FORMAT_TIME_BYTES], uint64_t ns)
+{
+    double s = (double)ns / NS_PER_S;
+    if (ns < 1000000)
+        snprintf(out, FORMAT_TIME_BYTES, "%.2g ms", s * 1e3);
+    else if (s < 0.9995)
+        snprintf(out, FORMAT_TIME_BYTES, "%.0f ms", s * 1e3);
+    else if (s < 99.95)
+        snprintf(out, FORMAT_TIME_BYTES, "%.*f s", s < 9.995 ? 2 : 1, s);
+    else
+        snprintf(out, FORMAT_TIME_BYTES, "%.0f:%02u min", (double)(ns / NS_PER_S / 60),
+                 (unsigned)(ns / NS_PER_S % 60));
+    return out;
+}
+
 const char *format_kind(weir_kind kind)
 {
     return kind == WEIR_KIND_SEALED ? "sealed" : "foreign";
+}
+
+int format_bar(double value, double most)
+{
+    int cells = most > 0 ? (int)(value / most * FORMAT_BAR_COLUMNS + 0.5) : 0;
+    cells = cells < 0 ? 0 : cells > FORMAT_BAR_COLUMNS ? FORMAT_BAR_COLUMNS : cells;
+    printf("%.*s", cells, "########################################");
+    return FORMAT_BAR_COLUMNS - cells;
+}
+
+void format_bin(uint64_t from_bytes, uint64_t count, uint64_t most)
+{
+    char from[32];
+    printf("  from %9s  ", weir_format_size(from, sizeof from, from_bytes));
+    int left = format_bar((double)count, (double)most);
+    printf("%*s  %" PRIu64 "\n", left, "", count);
 }
 
 void format_field(const char *name, const char *fmt, ...)

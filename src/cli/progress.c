@@ -142,6 +142,9 @@ void progress_start(const struct cli *cli, const char *doing, uint64_t bytes_tot
     bar.doing = doing;
     bar.bytes_total = bytes_total;
     bar.items_total = items_total;
+    bar.bytes = bar.drawn_bytes = 0; /* of what was done before: an index */
+    bar.items = 0;
+    bar.rate = 0;
     bar.started_ns = bar.drawn_ns = now_ns();
     bar.next_ns = bar.started_ns + NS_PER_S;
     bar.on = !cli->json && !cli->quiet && isatty(STDERR_FILENO);

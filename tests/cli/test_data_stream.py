@@ -1,0 +1,186 @@
+"""weir data stream: every sample is read once whatever the order and the ranks, the figures add up,
+and what is wrong is said, also after a while and at Ctrl-C."""
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import wait_for
+from test_data import data, tokens  # noqa: F401 (data is a fixture)
+from test_terminal import on_terminal
+
+SEQ = ["-O", "seq_len=9"]
+MODULO = 1 << 128
+
+
+@pytest.fixture
+def corpus(data):
+    """101 samples of 9 tokens, in 2 shards."""
+    data.file("d/a.bin", tokens(range(60 * 9 + 1)))
+    data.file("d/b.bin", tokens(range(1000, 1000 + 41 * 9 + 1)))
+    return data
+
+
+def epochs(doc, part=0):
+    return [(e["epoch"], e["samples"], e["digest"]) for e in doc["datasets"][part]["epochs"]]
+
+
+def stream(data, *args, **more):
+    return data.json("data", "stream", "d", *SEQ, *args, **more)
+
+
+def test_document(corpus):
+    doc = stream(corpus, "--batch", "10", "--threads", "2", "--prefetch", "3", "--seed", "5")
+    assert list(doc) == ["datasets", "shuffle", "seed", "dp_rank", "dp_size", "batch_size",
+                         "threads", "prefetch", "batches", "samples", "sample_bytes",
+                         "samples_per_s", "bytes_per_s", "time", "reads", "read_bytes",
+                         "storage_bytes", "warmth", "read_sizes", "memory_bytes_peak",
+                         "memory_bytes_max"]
+    assert (doc["shuffle"], doc["seed"], doc["batch_size"]) == (True, 5, 10)
+    assert (doc["threads"], doc["prefetch"], doc["batches"], doc["samples"]) == (2, 3, 11, 101)
+    assert doc["sample_bytes"] == 101 * 20 and doc["samples_per_s"] > 0 < doc["bytes_per_s"]
+    assert doc["warmth"] in ("cold", "warm", "partly warm")
+    assert sum(size["reads"] for size in doc["read_sizes"]) == doc["reads"] > 0
+    assert 0 < doc["memory_bytes_peak"] <= doc["memory_bytes_max"] == 512 << 20
+    part, = doc["datasets"]
+    assert (part["url"], part["format"], part["samples"], part["share"]) == ("d", "tokens", 101, 1)
+    assert part["lanes"] == 64 and part["window"] > 101 and len(part["digest"]) == 64
+    assert [(e["epoch"], e["samples"], e["complete"]) for e in part["epochs"]] == [(0, 101, True)]
+    took = doc["time"]
+    parts = [took[name + "_s"] for name in ("stall_read", "stall_decode", "stall_queue",
+                                            "consumer")]
+    assert 0 < sum(parts) <= took["total_s"] and 0 < took["first_batch_s"] <= took["total_s"]
+    assert 0 <= took["batches_waited_for"] <= 11 and 0 <= took["stalled_share"] <= 1
+    assert 0 <= took["stalled_later_share"] <= 1
+
+
+def test_any_order_and_ranks_read_the_same(corpus):
+    (_, _, digest), = epochs(stream(corpus))
+    for args in ["--seed", "7"], ["--no-shuffle"], ["--window", "full"], ["--lanes", "3"], \
+            ["--window", "4", "--batch", "7", "--threads", "3"]:
+        assert epochs(stream(corpus, *args)) == [(0, 101, digest)], args
+    ranks = [stream(corpus, "-b", "4", "--dp-rank", str(r), "--dp-size", "3") for r in range(3)]
+    parts = [epochs(doc)[0] for doc in ranks]
+    assert sum(samples for _, samples, _ in parts) == 101
+    assert sum(int(part, 16) for _, _, part in parts) % MODULO == int(digest, 16)
+    assert not any(doc["datasets"][0]["epochs"][0]["complete"] for doc in ranks)
+
+
+def test_epochs_run_into_each_other(corpus):
+    doc = stream(corpus, "--epochs", "3", "--batch", "100")
+    assert (doc["samples"], doc["batches"]) == (303, 4)
+    (_, _, digest), = epochs(stream(corpus))
+    assert epochs(doc) == [(i, 101, digest) for i in range(3)]
+
+
+def test_mixture(corpus):
+    corpus.file("e/a.bin", tokens(range(50 * 9 + 1)))
+    doc = corpus.json("data", "stream", "d", "e", *SEQ, "--weights", "3,1")
+    assert [part["share"] for part in doc["datasets"]] == [0.75, 0.25] and doc["samples"] == 151
+    counts = [sum(e["samples"] for e in part["epochs"]) for part in doc["datasets"]]
+    assert sum(counts) == 151 and 105 <= counts[0] <= 120
+    text = corpus("data", "stream", "d", "e", *SEQ).out
+    assert text.count("50 % of the samples") == 2 and "samples of e" in text
+
+
+def test_what_a_person_sees(corpus):
+    out = corpus("data", "stream", "d", *SEQ, "--batch", "10").out
+    for what in (r"^dataset +d: tokens, 101 samples in 2 shards", r"^order +seed 0, 64 lanes",
+                 r"^read +101 samples in 11 batches of 10, 2\.0 KiB in ",
+                 r"^rate +\d+ samples/s, .*/s$", r"^memory .* of 512 MiB; \d+ thread",
+                 r"^  reading +.* %", r"^  decoding ", r"^  the queue ", r"^  the consumer ",
+                 r"^stalled +[\d.]+ % of the time, [\d.]+ % after the first batch; \d+ of 11 ",
+                 r"^ +\(this consumer does nothing but wait: --work",
+                 r"^reads +\d+ of .* from storage: ", r"^  from +\d.* B +#+ +\d+$",
+                 r"^epoch 0 +digest [0-9a-f]{32} of 101 of 101 samples$"):
+        assert re.search(what, out, re.M), (what, out)
+    assert "as in the shards, rank 1 of 2" in corpus(
+        "data", "stream", "d", *SEQ, "--no-shuffle", "--dp-rank", "1", "--dp-size", "2").out
+    assert corpus("--quiet", "data", "stream", "d", *SEQ).out == ""
+
+
+def test_a_consumer_that_works(corpus):
+    doc = stream(corpus, "--batch", "10", "--work", "5ms")
+    assert doc["time"]["consumer_s"] >= 11 * 0.005
+    assert "--work" not in corpus("data", "stream", "d", *SEQ, "--work", "1ms").out
+
+
+def test_seconds_end_it(corpus):
+    doc = stream(corpus, "--epochs", "1000000", "--seconds", "0.2")
+    assert 0 < doc["samples"] < 101 * 1000000
+
+
+def test_wrong_calls(corpus):
+    for args, text in [(["--dp-rank", "2", "--dp-size", "2"], "ranks are 0 to 1"),
+                       (["--window", "0"], "neither a number"), (["--window", "-1"], "neither a n"),
+                       (["--window", "all"], "neither a number of samples nor 'full'"),
+                       (["--weights", "1,2"], "2 of them for 1 dataset"),
+                       (["--weights", "x"], "not a list of numbers"),
+                       (["--weights", "-1"], "not a list of numbers"),
+                       (["--fields", ","], "names none"), (["--batch", "0"], "--batch"),
+                       (["--epochs", "0"], "--epochs"), (["--prefetch", "0"], "--prefetch"),
+                       (["--work", "soon"], "--work"), (["--dp-size", "0"], "--dp-size")]:
+        assert text in corpus.fails("data", "stream", "d", *args, rc=2), args
+    assert "needs URL" in corpus.fails("data", "stream", rc=2)
+    assert "at most 32 are mixed" in corpus.fails("data", "stream", *["d"] * 33, rc=2)
+    assert "has a field 'nix': they have 'tokens'" in corpus.fails("data", "stream", "d", *SEQ,
+                                                                   "--fields", "tokens,nix")
+    assert "there is nothing at" in corpus.fails("data", "stream", "nowhere")
+
+
+def test_empty(data):
+    data.file("d/a.jsonl", "")
+    assert data.fails("data", "stream", "d") == "'d' has no samples"
+    assert data.json("data", "stream", "d", rc=1)["error"]["code"] == "EINVAL"
+
+
+def test_memory_that_is_too_little(data):
+    data.file("d/a.jsonl", "\n".join(json.dumps({"x": "y" * 1000}) for _ in range(3000)))
+    text = data.fails("data", "stream", "d", "--memory", "1M")
+    assert "allow more, or choose fewer lanes" in text
+
+
+def test_a_damaged_sample_is_named(data):
+    lines = [json.dumps({"text": f"line {i}"}) for i in range(100)]
+    lines[70] = lines[70].replace('"text"', '"text\xff')
+    data.file("d/a.jsonl", "\n".join(lines).encode("latin-1"))
+    args = ["data", "stream", "d", "--no-shuffle", "--batch", "10"]
+    assert re.search(r"\b70\b.*a\.jsonl", data.fails(*args))
+    doc = data.json(*args, rc=1)  # what was read until then
+    assert doc["error"]["code"] == "EBADMSG" and doc["samples"] == 70
+
+
+def is_polite(process):
+    """Whether a signal only asks: SIGPIPE is ignored then."""
+    with open(f"/proc/{process.pid}/status") as status:
+        ignored = re.search(r"^SigIgn:\t(\w+)$", status.read(), re.M)
+    return bool(int(ignored.group(1), 16) >> (signal.SIGPIPE - 1) & 1)
+
+
+@pytest.mark.parametrize("number, rc", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_stopped(corpus, number, rc, form):
+    """In the middle of a batch that takes an hour; on a slow machine, while it waits for it."""
+    process = corpus.start(*form, "data", "stream", "d", *SEQ, "--batch", "10", "--work", "1h",
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(lambda: is_polite(process), "the loader")
+    time.sleep(0.3)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == rc
+    if form:
+        doc = json.loads(out)
+        assert doc["error"]["code"] == "EINTR" and doc["samples"] in (0, 10) and err == b""
+    else:
+        assert re.search(rb"read +(10 samples in 1 batch|0 samples in 0 batches) of 10,", out), out
+        assert err.decode() == f"weir: stopped by {number.name}\n"
+
+
+def test_bar(corpus):
+    rc, shown = on_terminal(corpus, "data", "stream", "d", *SEQ, "--batch", "10", "--work", "130ms")
+    assert rc == 0
+    assert re.search(r"\rstreaming  \[=*>? *\]  +\d+%  [\d.]+ K?i?B of 2\.0 KiB", shown), shown
+    assert "100%" not in shown.split("\r\n", maxsplit=1)[1]  # it makes room for the result
