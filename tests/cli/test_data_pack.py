@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import BIN, reset_signals
+from conftest import BIN, reset_signals, wait_for
 
 KIB = 1 << 10
 
@@ -75,10 +75,14 @@ def test_killed_at_any_time_it_goes_on(weir):
     pack(weir, "src", "whole", "wds")
     chance = random.Random(3)
     kills = 0
+    seals = weir.cwd / "killed/.weir/seal"
     for _ in range(12):
+        before = len(list(seals.glob("shard*")))
         process = weir.start("data", "pack", "src", "killed", "--format", "wds", "--shard-size",
                              "64K", "--jobs", "3", stderr=subprocess.DEVNULL, stdout=-1)
-        time.sleep(chance.random() * 0.15)
+        wait_for(lambda: process.poll() is not None or len(list(seals.glob("shard*"))) > before,
+                 "a shard")
+        time.sleep(chance.random() * 0.03)
         process.kill()
         process.communicate()
         kills += process.returncode == -signal.SIGKILL
