@@ -72,6 +72,10 @@ static int open_foreign(weir_object *obj)
         .time_ns = (uint64_t)stat.time_ns,
         .kind = WEIR_KIND_FOREIGN,
     };
+    if (!obj->store->uuid[0]) { /* what would be learned could not be kept: only what is wanted */
+        obj->info.block_bytes = WEIR_BLOCK_BYTES_MIN;
+        return 0;
+    }
     code = weir_learned_load(&obj->learned, obj->store, obj->key, stat.size, stat.time_ns,
                              WEIR_BLOCK_BYTES_MAX);
     if (!code)
@@ -205,8 +209,10 @@ int weir_object_check(weir_object *obj, const char *data, const struct weir_rang
 {
     const struct weir_guard *guard = obj->store->guard;
     struct weir_range block;
+    bool has_sums = obj->sealed.record || obj->learned.sums;
     int code = 0;
-    for (block.begin = range->begin; !code && block.begin < range->end; block.begin = block.end) {
+    for (block.begin = range->begin; has_sums && !code && block.begin < range->end;
+         block.begin = block.end) {
         block.end = block.begin + obj->info.block_bytes;
         if (block.end > range->end)
             block.end = range->end;

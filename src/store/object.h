@@ -18,6 +18,11 @@ struct weir_object {
     char data_name[WEIR_NAME_BYTES_MAX];
 };
 
+/* Whether there is anything to check or learn: not in a directory that is not a store. */
+static inline bool weir_object_is_checked(const weir_object *obj)
+{
+    return obj->sealed.record || obj->learned.sums || obj->store->guard;
+}
 /* Checks or learns the check_bytes, or what is left of them at the end, that are these of the
  * object, at data; -EBADMSG. */
 int weir_object_check(weir_object *obj, const char *data, const struct weir_range *range);

@@ -183,6 +183,8 @@ static int check_unit(const struct slot *slot, const struct weir_span **bad)
     if (req->result < req->len)
         return weir_fail(EBADMSG, "'%s' is damaged: its data ends at byte %" PRIu64 " of %" PRIu64,
                          obj->key, req->off + req->result, obj->info.size_bytes);
+    if (!weir_object_is_checked(obj))
+        return 0;
     for (block.begin = req->off; block.begin < end; block.begin = block.end) {
         block.end = min_u64(block.begin + obj->check_bytes, end);
         *bad = weir_spans_find(&look, slot->spans_end, block.begin, &wanted);
