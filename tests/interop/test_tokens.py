@@ -161,6 +161,17 @@ def test_megatron_to_megatron(weir, tmp_path, dtype):
     samples_are(weir, "to/tokens_000000.bin", parts[0][0], "-O", "dtype=" + np.dtype(dtype).name)
 
 
+def test_a_shard_that_is_missing_is_made_again(weir, tmp_path):
+    """The .idx of a shard is there before its .bin: a kill between them leaves that."""
+    megatron_source(tmp_path / "d", np.uint16)
+    pack(weir, "d", "to")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "to").glob("*.[bi]*")}
+    weir("rm", "--store", "to", "--force", "tokens_000001.bin")
+    doc = pack(weir, "d", "to")
+    assert doc["shards_kept"] == doc["shards"] - 1 and "tokens_000001.idx" in before
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "to").glob("*.[bi]*")}
+
+
 def test_megatron_to_llmc(weir, tmp_path):
     array, _ = megatron_source(tmp_path / "d", np.uint16)
     pack(weir, "d", "to", "--layout", "llm.c", "--dtype", "u32")
