@@ -17,6 +17,7 @@ extern const struct command cmd_data_pack;
 extern const struct command cmd_data_sign;
 extern const struct command cmd_data_stats;
 extern const struct command cmd_data_stream;
+extern const struct command cmd_data_tune;
 extern const struct command cmd_data_verify;
 
 #endif

@@ -207,6 +207,7 @@ static int take_all(struct running *run)
             run->first = out->stats;
             run->first_at_ns = got_ns;
         }
+        out->last_ns = got_ns - run->start_ns;
         progress_bytes(out->stats.sample_bytes - bytes);
         bytes = out->stats.sample_bytes;
         work_for(run->bounds->work_ns);
@@ -232,8 +233,6 @@ static void finish(struct running *run, uint32_t parts)
         return;
     out->first_ns = run->first_at_ns - run->start_ns;
     out->steady_ns = now - run->first_at_ns;
-    out->steady_samples = out->stats.samples - run->first.samples;
-    out->steady_bytes = out->stats.sample_bytes - run->first.sample_bytes;
     for (int i = 0; i < WEIR_STALLS; i++)
         out->steady_stall_ns[i] = out->stats.stall_ns[i] - run->first.stall_ns[i];
 }

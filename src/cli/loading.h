@@ -48,9 +48,10 @@ struct loading_result {
     weir_loader_stats stats;
     weir_loader_part parts[LOADING_PARTS_MAX];
     uint64_t position;
-    uint64_t time_ns, first_ns, own_ns;
-    uint64_t waited; /* batches that were not there when they were asked for */
-    uint64_t steady_ns, steady_samples, steady_bytes;
+    uint64_t time_ns, own_ns;
+    uint64_t first_ns, last_ns; /* when the first and the last batch were there */
+    uint64_t waited;            /* batches that were not there when they were asked for */
+    uint64_t steady_ns;
     uint64_t steady_stall_ns[WEIR_STALLS];
     uint64_t storage_bytes; /* read from a device or network meanwhile, as the kernel counts it */
 };

@@ -61,6 +61,7 @@ const struct command *const cli_commands[] = {
     &cmd_data_cat,
     &cmd_data_stats,
     &cmd_data_stream,
+    &cmd_data_tune,
     &cmd_data_pack,
     &cmd_data_manifest,
     &cmd_data_sign,
