@@ -96,11 +96,17 @@ static void use(struct weir_slot *slot, struct weir_held *held)
     slot->uses[slot->uses_count++] = held;
 }
 
+/* What may be planned: a quarter of the bound is for memory that is kept to be used again, since
+ * pieces have many sizes, and new memory is slow. */
+static uint64_t bytes_max(const struct weir_loader *loader)
+{
+    return loader->opts.memory_bytes_max / 4 * 3;
+}
+
 /* More than the bound, and the caller does not wait for this slot. With the lock held. */
 static bool is_full(struct weir_loader *loader, uint64_t more)
 {
-    bool full = loader->planned - 1 > loader->delivered &&
-                loader->bytes + more > loader->opts.memory_bytes_max;
+    bool full = loader->planned - 1 > loader->delivered && loader->bytes + more > bytes_max(loader);
     loader->lacking = full ? more : 0;
     return full;
 }
@@ -362,8 +368,7 @@ bool weir_plan_can(const struct weir_loader *loader)
         return false;
     if (next == loader->delivered)
         return true;
-    return loader->wanted_count < WANTED_MIN &&
-           loader->bytes + loader->lacking < loader->opts.memory_bytes_max;
+    return loader->wanted_count < WANTED_MIN && loader->bytes + loader->lacking < bytes_max(loader);
 }
 
 /* The slot's positions, in every source. */

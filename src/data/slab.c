@@ -106,17 +106,20 @@ size_t weir_slab_room(size_t size)
     return (size + step - 1) / step * step;
 }
 
+/* The smallest that will do, unless it is far too large; of equal ones the warmest. */
 static struct weir_slab *find_kept(struct weir_slabs *pool, size_t room)
 {
-    for (struct weir_slab **at = &pool->kept; *at; at = &(*at)->next) {
-        struct weir_slab *slab = *at;
-        if (slab->room < room || slab->room / 2 > room)
-            continue;
-        *at = slab->next;
-        pool->kept_bytes -= slab->room;
-        return slab;
-    }
-    return NULL;
+    struct weir_slab **best = NULL;
+    for (struct weir_slab **at = &pool->kept; *at; at = &(*at)->next)
+        if ((*at)->room >= room && (*at)->room / 2 <= room &&
+            (!best || (*at)->room < (*best)->room))
+            best = at;
+    if (!best)
+        return NULL;
+    struct weir_slab *slab = *best;
+    *best = slab->next;
+    pool->kept_bytes -= slab->room;
+    return slab;
 }
 
 static struct weir_slab *map_new(size_t room)
