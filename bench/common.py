@@ -123,3 +123,12 @@ def keep_picture(name, picture):
     """Writes docs/bench-NAME.svg."""
     with open(os.path.join(ROOT, "docs", f"bench-{name}.svg"), "w") as f:
         f.write(picture)
+
+
+def draw(name, picture):
+    """Writes docs/NAME.png."""
+    path = os.path.join(ROOT, "docs", f"{name}.png")
+    try:
+        subprocess.run(["rsvg-convert", "--zoom=2", "-o", path], input=picture.encode(), check=True)
+    except FileNotFoundError:
+        say(f"{path} is not made: tools/setup bench installs rsvg-convert")

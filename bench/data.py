@@ -21,8 +21,9 @@ import data_page
 from common import GB, ROOT, say
 
 SIZES = {1024: 256 << 20, 16384: 1 << 30, 112640: 2 << 30}  # of a sample, of the dataset
-CONTENDERS = ["weir", "streaming", "webdataset", "litdata", "files"]
-WORKERS = {"weir": [1, 2, 4], "streaming": [0, 2, 4], "webdataset": [0, 2, 4],
+CONTENDERS = ["weir", "weir_files", "streaming", "webdataset", "litdata", "files"]
+MADE_BY = {"weir": "streaming", "weir_files": "files"}  # what Weir reads
+WORKERS = {"weir": [1, 2, 4], "weir_files": [2, 4, 8], "streaming": [0, 2, 4], "webdataset": [0, 2, 4],
            "litdata": [0, 2, 4], "files": [0, 2, 4]}
 COLD_SIZES = [16384, 112640]
 TOKENS_BYTES, SEQ_LEN, TOKENS_BATCH = 1 << 30, 2048, 64
@@ -42,10 +43,10 @@ class Bench:
         return work(self.options, job, name, folder, size, options)
 
     def folder(self, name, size):
-        return os.path.join(self.dir, f"{'streaming' if name == 'weir' else name}-{size}")
+        return os.path.join(self.dir, f"{MADE_BY.get(name, name)}-{size}")
 
     def make(self, size):
-        for name in CONTENDERS[1:]:
+        for name in data_page.PEERS:
             start_s = time.monotonic()
             self.work("make", name, size, total=SIZES[size])
             say(f"{name}, samples of {size}: written in {time.monotonic() - start_s:.0f} s")
@@ -118,7 +119,7 @@ class Bench:
             if size in COLD_SIZES:
                 for turn in range(self.options.rounds):
                     self.cold(size, turn)
-            for name in CONTENDERS[1:]:
+            for name in data_page.PEERS:
                 shutil.rmtree(self.folder(name, size))
         for turn in range(self.options.rounds):
             self.tokens(turn)
@@ -185,6 +186,7 @@ def main():
         json.dump(result["runs"], sys.stderr)
     else:
         common.keep("data", result, page, data_page.picture(result))
+        common.draw("bench-data-files", data_page.files_picture(result))
     print(page)
 
 

@@ -2,7 +2,7 @@
 import panels
 
 NAMES = {
-    "weir": "Weir", "streaming": "MosaicML Streaming", "webdataset": "WebDataset",
+    "weir": "Weir", "weir_files": "Weir, files", "streaming": "MosaicML Streaming", "webdataset": "WebDataset",
     "litdata": "LitData", "files": "files, DataLoader",
 }
 PEERS = ("streaming", "webdataset", "litdata", "files")
@@ -56,6 +56,23 @@ def intro(result):
         f"{'' if result['caches_dropped'] else '; caches could not be dropped, files were'}.")
 
 
+def files_picture(result):
+    """Small files beside shards of the same samples."""
+    m = result["median"]
+    names = {"files": "files, DataLoader", "weir_files": "Weir, files", "weir": "Weir, shards"}
+    parts, at = [], 10
+    for size in result["sizes"]:
+        rows = [(name, m[f"warm_{key}_{size}_per_s"] / 1000) for key, name in names.items()]
+        part, at = panels.panel(at, f"{SIZE_NAMES[int(size)]}, warm: thousand samples/s", rows, [],
+                                "k")
+        parts.append(part)
+    for size in result["cold_sizes"]:
+        rows = [(name, m[f"cold_{key}_{size}_gb_s"] * 1e6 / size) for key, name in names.items()]
+        part, at = panels.panel(at, f"{SIZE_NAMES[size]}, cold: thousand samples/s", rows, [], "k")
+        parts.append(part)
+    return panels.drawing(parts, at)
+
+
 def page(result):
     m = result["median"]
     text = ["# Reading datasets, measured", "", intro(result), "",
@@ -72,6 +89,8 @@ def page(result):
     for key, name in [*NAMES.items(), ("fio", "fio, direct, its best")]:
         cells = [f"{m[f'cold_{key}_{size}_gb_s']:.2f}" for size in result["cold_sizes"]]
         text.append(f"| {name} | " + " | ".join(cells) + " |")
+    text += ["", "The same samples as single files and as packed shards:", "",
+             "![files and shards](bench-data-files.png)"]
     text += ["", f"Tokens: {m['tokens_gb_s']:.2f} GB/s from a mapped file in sequences of 2,048, "
              f"shuffled; a memcpy of a gigabyte {m['memcpy_gb_s']:.2f} GB/s.", "",
              "| target | measured | held |", "| --- | --- | --- |"]

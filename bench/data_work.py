@@ -3,8 +3,8 @@
 
     data_work.py make|epoch|tokens|memcpy|versions NAME FOLDER BYTES [OPTIONS AS JSON]
 
-BYTES is the size of a sample. NAME is a contender: weir, streaming, webdataset, litdata, files.
-Each reads what its own library has written to FOLDER/NAME; Weir reads MDS.
+BYTES is the size of a sample. NAME is a contender: weir, weir_files, streaming, webdataset,
+litdata, files. Each reads what its own library has written to FOLDER; Weir reads MDS, and files.
 """
 import json
 import os
@@ -134,18 +134,22 @@ def read_litdata(folder, workers, seed):
         num_workers=workers, collate_fn=stacked_data)
 
 
-def read_weir(folder, workers, seed):
+def read_weir(folder, workers, seed, **more):
     import weir
     dataset = weir.Dataset(folder, batch_size=BATCH, shuffle=True, seed=seed, epochs=1,
-                           threads=workers, as_torch=True)
+                           threads=workers, as_torch=True, **more)
     with dataset:
         for batch in dataset:
             yield batch["data"].data.view(len(batch["data"]), -1)
-        read_weir.stats = dataset.stats()
+        epoch.stats = dataset.stats()
 
 
-READERS = {"weir": read_weir, "streaming": read_streaming, "webdataset": read_webdataset,
-           "litdata": read_litdata, "files": read_files}
+def read_weir_files(folder, workers, seed):
+    return read_weir(folder, workers, seed, format="files", fields=["data"])
+
+
+READERS = {"weir": read_weir, "weir_files": read_weir_files, "streaming": read_streaming,
+           "webdataset": read_webdataset, "litdata": read_litdata, "files": read_files}
 
 
 # Jobs
@@ -175,7 +179,7 @@ def epoch(name, folder, size, options):
             "per_s": (seen - first) / (end_s - first_s) if seen > first else 0,
             "whole_per_s": seen / (end_s - start_s), "cpu_seconds": time.process_time() - cpu_s,
             "halfway_bytes": halfway, "end_bytes": resident_bytes(),
-            "stats": getattr(READERS[name], "stats", None)}
+            "stats": getattr(epoch, "stats", None)}
 
 
 def tokens(folder, options):
