@@ -23,8 +23,8 @@ from common import GB, ROOT, say
 SIZES = {1024: 256 << 20, 16384: 1 << 30, 112640: 2 << 30}  # of a sample, of the dataset
 CONTENDERS = ["weir", "weir_files", "streaming", "webdataset", "litdata", "files"]
 MADE_BY = {"weir": "streaming", "weir_files": "files"}  # what Weir reads
-WORKERS = {"weir": [1, 2, 4], "weir_files": [2, 4, 8], "streaming": [0, 2, 4], "webdataset": [0, 2, 4],
-           "litdata": [0, 2, 4], "files": [0, 2, 4]}
+WORKERS = {"weir": [1, 2, 4], "weir_files": [2, 4, 8], "streaming": [0, 2, 4],
+           "webdataset": [0, 2, 4], "litdata": [0, 2, 4], "files": [0, 2, 4]}
 COLD_SIZES = [16384, 112640]
 TOKENS_BYTES, SEQ_LEN, TOKENS_BATCH = 1 << 30, 2048, 64
 

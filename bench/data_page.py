@@ -2,8 +2,8 @@
 import panels
 
 NAMES = {
-    "weir": "Weir", "weir_files": "Weir, files", "streaming": "MosaicML Streaming", "webdataset": "WebDataset",
-    "litdata": "LitData", "files": "files, DataLoader",
+    "weir": "Weir", "weir_files": "Weir, files", "streaming": "MosaicML Streaming",
+    "webdataset": "WebDataset", "litdata": "LitData", "files": "files, DataLoader",
 }
 PEERS = ("streaming", "webdataset", "litdata", "files")
 SIZE_NAMES = {1024: "1 KiB", 16384: "16 KiB", 112640: "110 KiB"}
