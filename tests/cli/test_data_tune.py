@@ -29,6 +29,17 @@ def settings(tries):
     return [(one["batch_size"], one["threads"], one["prefetch"]) for one in tries]
 
 
+def check_best(doc):
+    """Of those that are within 5 % of the fastest, the cheapest."""
+    best, = [one for one in doc["tries"] if one["best"]]
+    assert doc["best"] == best
+    most = max(one["samples_per_s"] for one in doc["tries"])
+    good = [one for one in doc["tries"] if one["samples_per_s"] >= 0.95 * most]
+    assert best == min(good, key=lambda one: (one["threads"], one["batch_size"] * one["prefetch"],
+                                              -one["samples_per_s"]))
+    return best
+
+
 def test_document(corpus):
     doc = tune(corpus, *FEW, "--fields", "tokens", "--window", "full")
     assert list(doc) == ["url", "format", "digest", "samples", "seconds", "tries", "best", "even",
@@ -39,12 +50,7 @@ def test_document(corpus):
         assert list(one)[3:] == ["samples_per_s", "bytes_per_s", "stalled_share", "stalled_for",
                                  "first_batch_s", "memory_bytes_peak", "warmth", "best"]
         assert one["samples_per_s"] > 0 and 0 <= one["stalled_share"] <= 1
-    best, = [one for one in doc["tries"] if one["best"]]
-    assert doc["best"] == best
-    most = max(one["samples_per_s"] for one in doc["tries"])
-    assert best["samples_per_s"] >= 0.95 * most
-    cheaper = [one for one in doc["tries"] if one["samples_per_s"] >= 0.95 * most]
-    assert best["threads"] == min(one["threads"] for one in cheaper)
+    best = check_best(doc)
     assert doc["python"] == (
         f'weir.Dataset("d & <x>", batch_size={best["batch_size"]}, threads={best["threads"]}, '
         'prefetch=3, window="full", fields=["tokens"], options={"seq_len": "9"})')
@@ -62,7 +68,8 @@ def test_what_a_person_sees(corpus, tmp_path):
     out = corpus("data", "tune", "d & <x>", *FAST, *FEW, "--plot", "t.svg").out
     assert re.search(r"^d & <x>: tokens, 60 samples; 4 tries of 20 ms each$", out, re.M)
     assert len(re.findall(r"^ +[48] +[12] +3 +\d+ .*/s .*%  [a-z]", out, re.M)) == 4, out
-    assert len(re.findall(r"^  batch .*#", out, re.M)) == 4 and out.count("<- best") == 1
+    assert len(re.findall(r"^  batch +[48], threads +[12], prefetch  3 ", out, re.M)) == 4
+    assert out.count("<- best") == 1
     assert re.search(r'^in Python +weir\.Dataset\("d & <x>", batch_size=', out, re.M)
     root = xml.parse(tmp_path / "t.svg").getroot()
     texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -73,10 +80,11 @@ def test_what_a_person_sees(corpus, tmp_path):
 
 
 def test_a_consumer_that_works(corpus):
-    """No setting gives it more than it takes: 8 samples in 4 ms."""
-    doc = tune(corpus, "--batch", "8", "--threads", "1,2", "--prefetch", "2,4", "--work", "4ms",
-               "--seconds", "0.1")
-    assert all(0 < one["samples_per_s"] <= 2000 for one in doc["tries"])
+    """No setting gives it more than it takes, 8 samples in 50 ms: they differ in what they cost."""
+    doc = tune(corpus, "--batch", "8", "--threads", "1,2", "--prefetch", "2,4", "--work", "50ms",
+               "--seconds", "0.3")
+    assert all(0 < one["samples_per_s"] <= 160 for one in doc["tries"])
+    check_best(doc)
 
 
 def test_settings_that_need_too_much(data):
@@ -101,7 +109,8 @@ def test_what_is_wrong_is_said(corpus):
     corpus("data", "tune", "d & <x>", "e", rc=2)
     corpus.file("empty/a.jsonl", "")
     assert "has no samples" in corpus.fails("data", "tune", "empty")
-    assert "none/" not in corpus("data", "tune", "d & <x>", *FAST, *FEW, "--plot", "/dev/null").err
+    text = corpus("data", "tune", "d & <x>", *FAST, "--plot", "empty/a.jsonl/t.svg", rc=1)
+    assert "empty/a.jsonl" in text.err and text.out == ""  # before it tries anything
 
 
 def test_a_damaged_sample_is_named(data):
