@@ -393,7 +393,7 @@ const struct command cmd_data_tune = {
     .operands = "URL",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Find how many threads, and batches ahead, read a dataset fastest",
+    .summary = "Find the settings that read a dataset fastest",
     .about =
         "Every combination of --batch, --threads and --prefetch reads the dataset for some time, "
         "as weir data stream does. Each is shown when it was tried: samples and bytes a second, "
