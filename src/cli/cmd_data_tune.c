@@ -407,7 +407,7 @@ const struct command cmd_data_tune = {
         "if there is enough.",
     .example = "weir data tune /data/imagenet\n"
                "weir data tune /data/imagenet --batch 256 --work 120ms --seconds 5\n"
-               "weir data tune /data/imagenet --threads 1,2,4,8 --prefetch 8 --plot tune.svg\n"
+               "weir data tune /data/imagenet --threads 1,2,4 --plot tune.svg\n"
                "weir data tune /data/imagenet --json | jq -r .python",
     .json = "url, format, digest, samples, seconds, tries: an array of batch_size, threads, "
             "prefetch, samples_per_s, bytes_per_s, stalled_share, stalled_for, first_batch_s, "
