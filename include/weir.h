@@ -626,7 +626,7 @@ typedef struct weir_loader_options {
     uint64_t end;        /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
     const char *const *fields; /* only these; none: all */
     size_t fields_count;
-    uint32_t threads;    /* 0: as many as there are processors, up to 4 */
+    uint32_t threads;    /* 0: 4, also of fewer processors: some read while others decode */
     uint32_t prefetch;   /* batches that may be ready; 8 */
     uint64_t memory_bytes_max; /* of samples and batches in memory; 512 MiB */
 } weir_loader_options;
@@ -731,6 +731,9 @@ typedef struct weir_loader_stats {
     uint64_t read_ns, decompress_ns, decode_ns, plan_ns; /* of all threads */
     uint64_t memory_bytes, memory_bytes_peak;
     uint32_t threads, prefetch;
+    /* Of all that was read of the datasets' files since they were opened: what was in the page
+     * cache and read from there, what was read through it, and what was read around it. */
+    uint64_t cached_bytes, buffered_bytes, direct_bytes;
 } weir_loader_stats;
 WEIR_API void weir_loader_stats_get(weir_loader *loader, weir_loader_stats *out);
 

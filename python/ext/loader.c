@@ -298,9 +298,9 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         return NULL;
     weir_loader_stats_get(loader, &s);
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:d,s:d,s:d,s:K,s:K,s:K,s:N,s:d,s:d,s:d,s:d,s:K,s:K,s:I,s:I}", "batches",
-        (unsigned long long)s.batches, "samples", (unsigned long long)s.samples, "sample_bytes",
-        (unsigned long long)s.sample_bytes, "stall_read_s",
+        "{s:K,s:K,s:K,s:d,s:d,s:d,s:K,s:K,s:K,s:N,s:d,s:d,s:d,s:d,s:K,s:K,s:I,s:I,s:K,s:K,s:K}",
+        "batches", (unsigned long long)s.batches, "samples", (unsigned long long)s.samples,
+        "sample_bytes", (unsigned long long)s.sample_bytes, "stall_read_s",
         (double)s.stall_ns[WEIR_STALL_READ] / 1e9, "stall_decode_s",
         (double)s.stall_ns[WEIR_STALL_DECODE] / 1e9, "stall_queue_s",
         (double)s.stall_ns[WEIR_STALL_QUEUE] / 1e9, "stalls", (unsigned long long)s.stalls, "reads",
@@ -309,7 +309,9 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         (double)s.decompress_ns / 1e9, "decode_s", (double)s.decode_ns / 1e9, "plan_s",
         (double)s.plan_ns / 1e9, "memory_bytes", (unsigned long long)s.memory_bytes,
         "memory_bytes_peak", (unsigned long long)s.memory_bytes_peak, "threads", s.threads,
-        "prefetch", s.prefetch);
+        "prefetch", s.prefetch, "cached_bytes", (unsigned long long)s.cached_bytes,
+        "buffered_bytes", (unsigned long long)s.buffered_bytes, "direct_bytes",
+        (unsigned long long)s.direct_bytes);
 }
 
 static PyMethodDef methods[] = {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "store/store.h"
 #include "util/bytes.h"
 #include "util/sys.h"
 #include "util/thread.h"
@@ -182,6 +183,13 @@ void weir_loader_stats_get(weir_loader *loader, weir_loader_stats *out)
     out->memory_bytes = loader->bytes;
     out->threads = loader->threads_count;
     pthread_mutex_unlock(&loader->lock);
+    for (uint32_t i = 0; i < loader->sources_count; i++) {
+        uint64_t bytes[WEIR_READ_WAYS];
+        weir_store_read_bytes(loader->sources[i].supply.store, bytes);
+        out->cached_bytes += bytes[WEIR_READ_CACHED];
+        out->buffered_bytes += bytes[WEIR_READ_THROUGH];
+        out->direct_bytes += bytes[WEIR_READ_DIRECT];
+    }
     out->memory_bytes_peak = weir_slabs_peak(loader->slabs);
     out->prefetch = loader->opts.prefetch;
 }

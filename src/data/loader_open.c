@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "data/loader.h"
 #include "util/sys.h"
@@ -74,12 +73,8 @@ static int read_options(weir_loader_options *out, const weir_loader_options *giv
         out->prefetch = PREFETCH_DEFAULT;
     if (!out->memory_bytes_max)
         out->memory_bytes_max = MEMORY_DEFAULT;
-    if (!out->threads) {
-        long processors = sysconf(_SC_NPROCESSORS_ONLN);
-        out->threads = processors < 1                 ? 1
-                       : processors < THREADS_DEFAULT ? (uint32_t)processors
-                                                      : THREADS_DEFAULT;
-    }
+    if (!out->threads)
+        out->threads = THREADS_DEFAULT;
     return check_options(out);
 }
 

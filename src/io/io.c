@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct weir_io {
     struct weir_pool *pool;
     struct weir_workers *workers; /* NULL: inline */
     struct weir_uring *uring;     /* NULL: transfers go to the workers */
+    atomic_ullong read_bytes[WEIR_READ_WAYS];
 };
 
 static const char *uring_fault(unsigned depth)
@@ -101,6 +103,20 @@ struct weir_pool *weir_io_pool(struct weir_io *io)
     return io->pool;
 }
 
+void weir_io_read_bytes(struct weir_io *io, uint64_t out[WEIR_READ_WAYS])
+{
+    for (int i = 0; i < WEIR_READ_WAYS; i++)
+        out[i] = atomic_load_explicit(&io->read_bytes[i], memory_order_relaxed);
+}
+
+static void count_read(struct weir_io *io, const struct weir_req *req, bool cached)
+{
+    enum weir_read_way way = cached           ? WEIR_READ_CACHED
+                             : req->io.direct ? WEIR_READ_DIRECT
+                                              : WEIR_READ_THROUGH;
+    atomic_fetch_add_explicit(&io->read_bytes[way], req->len, memory_order_relaxed);
+}
+
 static size_t round_up(size_t size)
 {
     return (size + WEIR_IO_ALIGN - 1) & ~(WEIR_IO_ALIGN - 1);
@@ -167,6 +183,8 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
     bool cached = req->op == WEIR_OP_READ && weir_sys->resident(file->fd, req->off, req->len) == 1;
     if (cached)
         req->io.direct = false;
+    if (req->op == WEIR_OP_READ)
+        count_read(io, req, cached);
     if (cached || req->blocking || !io->workers) {
         transfer(req);
         weir_req_done(req);

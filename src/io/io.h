@@ -40,6 +40,9 @@ int weir_io_open(struct weir_io **out, const struct weir_io_options *opts);
 void weir_io_close(struct weir_io *io);
 const char *weir_io_engine(const struct weir_io *io);
 struct weir_pool *weir_io_pool(struct weir_io *io);
+/* How reads were made, so far: from the page cache, through it, around it. */
+enum weir_read_way { WEIR_READ_CACHED, WEIR_READ_THROUGH, WEIR_READ_DIRECT, WEIR_READ_WAYS };
+void weir_io_read_bytes(struct weir_io *io, uint64_t out[WEIR_READ_WAYS]);
 /* Why io_uring is not used here, or NULL if it can be. */
 const char *weir_io_uring_fault(void);
 

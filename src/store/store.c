@@ -96,6 +96,11 @@ void weir_store_set_guard(weir_store *store, const struct weir_guard *guard)
     store->guard = guard;
 }
 
+void weir_store_read_bytes(weir_store *store, uint64_t out[WEIR_READ_WAYS])
+{
+    weir_io_read_bytes(store->io, out);
+}
+
 int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat)
 {
     struct weir_req req;

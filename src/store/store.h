@@ -49,6 +49,10 @@ struct weir_guard {
 /* For as long as the store is open; before any object of it is. Borrowed. */
 void weir_store_set_guard(weir_store *store, const struct weir_guard *guard);
 
+/* Bytes that were read of its files, so far, from the page cache, through it, and around it: what
+ * is there already is read from there, and long reads of the rest go around it. */
+void weir_store_read_bytes(weir_store *store, uint64_t out[WEIR_READ_WAYS]);
+
 /* ---- requests that are waited for: the tier's contract (tier.h), one call each ---- */
 
 /* stat may be NULL: is it there? */

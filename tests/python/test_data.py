@@ -280,6 +280,8 @@ def test_bounds(lines):
     assert stats["samples"] == 104 and stats["threads"] == 1
     assert stats["stall_read_s"] + stats["stall_decode_s"] + stats["stall_queue_s"] >= 0
     assert sum(count for _, count in stats["read_sizes"]) == stats["reads"] > 0
+    ways = [stats[f"{way}_bytes"] for way in ("cached", "buffered", "direct")]
+    assert sum(ways) >= stats["read_bytes"] > 0
 
 
 def test_kept_batches_are_not_written_over(lines):
