@@ -138,6 +138,9 @@ struct weir_format {
     /* Every file is a sample: survey() adds each with samples = 1, there is no scan(), and the
      * index makes a shard of 1,024 files in a row. */
     bool is_files;
+    /* A sample is its bytes as they lie there, all of one size: where Weir sealed the shards, they
+     * are mapped instead of read. */
+    bool is_flat;
     /* Does this look like one? By names, and at most one look into a file: 0 no, 1 perhaps, 2
      * certainly. */
     int (*match)(const struct weir_survey *survey);

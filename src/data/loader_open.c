@@ -159,7 +159,7 @@ static uint64_t memory_of(const struct weir_loader *loader, const struct weir_so
     uint64_t window = source->window < source->samples ? source->window : source->samples;
     uint64_t piece, pieces = lanes_at_once(loader, source),
                     all = weir_index_bytes(source->supply.index);
-    if (source->is_scattered)
+    if (source->is_scattered || source->supply.is_mapped)
         return 0;
     if (loader->opts.flags & WEIR_LOADER_SHUFFLE && source->window == UINT64_MAX)
         return extent->compressed;
@@ -232,7 +232,8 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
     /* In order, what lies between a rank's batches is others'. */
     bool is_sparse =
         shuffles ? source->window == UINT64_MAX : (uint64_t)opts->ranks * opts->workers > 1;
-    source->is_scattered = is_sparse && !extent.compressed;
+    source->supply.is_mapped = !extent.compressed && weir_supply_can_map(&source->supply);
+    source->is_scattered = is_sparse && !extent.compressed && !source->supply.is_mapped;
     if (source->row_bytes > loader->row_bytes)
         loader->row_bytes = source->row_bytes;
     if (__builtin_add_overflow(*need, memory_of(loader, source, &extent), need) ||

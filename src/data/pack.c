@@ -162,7 +162,7 @@ int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *s
     const struct weir_index *index = weir_data_index(source);
     struct weir_packing p = {
         .opts = opts,
-        .from = {source, weir_data_store(source), weir_data_prefix(source), index, NULL},
+        .from = {source, weir_data_store(source), weir_data_prefix(source), index, NULL, false},
         .from_format = weir_index_format(index),
         .store = store,
         .prefix = prefix,

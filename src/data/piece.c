@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/map.h"
 #include "store/store.h"
 #include "util/sys.h"
 
@@ -74,11 +75,11 @@ int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, 
     struct weir_piece plan = {.shard = number, .first = first, .count = count};
     weir_index_shard(supply->index, number, &shard);
     int code = 0;
-    if (shard.codec[0]) {
-        plan.kind = WEIR_PIECE_SHARD;
+    if (shard.codec[0] || supply->is_mapped) {
+        plan.kind = shard.codec[0] ? WEIR_PIECE_SHARD : WEIR_PIECE_MAP;
         plan.first = shard.first;
         plan.count = shard.samples;
-        plan.bytes = shard.raw_bytes;
+        plan.bytes = shard.codec[0] ? shard.raw_bytes : 0;
         plan.end = shard.raw_bytes;
     } else if (shard.is_files) {
         code = plan_files(&plan, supply);
@@ -100,7 +101,7 @@ int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, 
     }
     if (code)
         return code;
-    plan.bytes = weir_slab_room(plan.bytes);
+    plan.bytes = plan.bytes ? weir_slab_room(plan.bytes) : 0;
     *piece = plan;
     return 0;
 }
@@ -249,6 +250,35 @@ static int load_shard(struct weir_piece *piece, const struct weir_supply *supply
     return 0;
 }
 
+/* ---- maps ---- */
+
+bool weir_supply_can_map(const struct weir_supply *supply)
+{
+    struct weir_place place;
+    struct weir_map *map = NULL;
+    weir_object *obj;
+    if (!weir_index_format(supply->index)->is_flat || weir_index_find(supply->index, 0, &place) ||
+        place.codec[0] || weir_data_object(supply->data, &place, &obj))
+        return false;
+    bool can = !weir_object_map(&map, obj);
+    weir_map_close(map);
+    weir_object_close(obj);
+    return can;
+}
+
+/* One that cannot be mapped after all has nothing: its samples are read alone. */
+static void load_map(struct weir_piece *piece, const struct weir_supply *supply)
+{
+    struct weir_place place;
+    int code = weir_index_find(supply->index, piece->first, &place);
+    if (!code)
+        code = weir_data_object(supply->data, &place, &piece->obj);
+    if (!code)
+        code = weir_object_map(&piece->map, piece->obj);
+    piece->data = code ? NULL : weir_map_data(piece->map);
+    piece->end = code ? 0 : weir_object_info(piece->obj)->size_bytes;
+}
+
 /* ---- lists ---- */
 
 struct item {
@@ -358,8 +388,12 @@ static int load_list(struct weir_piece *piece, const struct weir_supply *supply,
 static int load_others(struct weir_piece *piece, const struct weir_supply *supply,
                        struct weir_cost *cost)
 {
-    return piece->kind == WEIR_PIECE_SHARD ? load_shard(piece, supply, cost)
-                                           : load_list(piece, supply, cost);
+    if (piece->kind == WEIR_PIECE_SHARD)
+        return load_shard(piece, supply, cost);
+    if (piece->kind == WEIR_PIECE_LIST)
+        return load_list(piece, supply, cost);
+    load_map(piece, supply);
+    return 0;
 }
 
 int weir_pieces_load(struct weir_piece *const *pieces, size_t count,
@@ -397,6 +431,8 @@ void weir_piece_lost(struct weir_piece *piece, int code)
 void weir_piece_unload(struct weir_piece *piece)
 {
     weir_slab_give(piece->slab);
+    weir_map_close(piece->map);
+    weir_object_close(piece->obj);
     free(piece->text);
     piece->slab = NULL;
     piece->text = NULL;
@@ -453,6 +489,8 @@ int weir_piece_sample(const struct weir_piece *piece, const struct weir_supply *
     if (!piece->numbers)
         row = number - piece->first;
     const uint8_t *data = find_in(piece, &place, row);
+    if (data && piece->map && (code = weir_map_check(piece->map, place.off, place.size)))
+        return weir_sample_fail(supply, number, code);
     if (!data && piece->code)
         code = weir_fail_text(piece->code, piece->text ? piece->text : "there is no memory");
     else if (!data && piece->kind == WEIR_PIECE_SHARD)

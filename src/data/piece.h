@@ -2,6 +2,7 @@
  *
  *   window  samples in a row of a shard: one contiguous read
  *   shard   all of a compressed shard, decompressed
+ *   map     a shard of Weir's own, mapped: its blocks are checked when they are first asked for
  *   list    samples from anywhere: files that are samples, or those of a batch in a full shuffle;
  *           sorted, and read as few reads as lie close together
  *
@@ -25,6 +26,7 @@ struct weir_supply {
     const char *prefix;
     const struct weir_index *index;
     struct weir_slabs *slabs;
+    bool is_mapped; /* shards are */
 };
 
 /* What loading cost. */
@@ -33,7 +35,7 @@ struct weir_cost {
     uint64_t read_ns, decompress_ns;
 };
 
-enum weir_piece_kind { WEIR_PIECE_WINDOW, WEIR_PIECE_SHARD, WEIR_PIECE_LIST };
+enum weir_piece_kind { WEIR_PIECE_WINDOW, WEIR_PIECE_SHARD, WEIR_PIECE_LIST, WEIR_PIECE_MAP };
 
 struct weir_piece {
     enum weir_piece_kind kind;
@@ -45,13 +47,18 @@ struct weir_piece {
     struct weir_slab *slab;
     const uint8_t *data;
     uint64_t begin, end; /* these bytes of the shard are at data */
-    uint64_t *offs;      /* of a list: where at data each sample is; UINT64_MAX: it is not there */
-    int code;            /* why what is not there cannot be read alone, either */
+    weir_object *obj;    /* of a map */
+    struct weir_map *map;
+    uint64_t *offs; /* of a list: where at data each sample is; UINT64_MAX: it is not there */
+    int code;       /* why what is not there cannot be read alone, either */
     char *text;
 };
 
+/* Whether the shards of a dataset can be mapped: the first one tells. */
+bool weir_supply_can_map(const struct weir_supply *supply);
+
 /* Which samples, and how much memory; the rest is zero. samples [first, first + count) lie in one
- * shard; of a compressed one it is the whole. -EBADMSG for a damaged index. */
+ * shard; of one that is compressed or mapped, it is the whole. -EBADMSG for a damaged index. */
 int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, uint64_t shard,
                     uint64_t first, uint64_t count);
 /* A list of samples from anywhere, none of which is compressed. */

@@ -191,41 +191,46 @@ static int hold_drawn(struct weir_loader *loader, struct weir_slot *slot, struct
 
 /* ---- rows ---- */
 
+/* A new piece as planned, unless there is no room: -EAGAIN. With the lock held. */
+static int add_held(struct weir_loader *loader, const struct weir_held *plan,
+                    struct weir_held **out)
+{
+    if (is_full(loader, plan->piece.bytes))
+        return -EAGAIN;
+    struct weir_held *held = weir_alloc(sizeof *held);
+    if (!held)
+        return weir_fail_memory();
+    *held = *plan;
+    want(loader, held);
+    *out = held;
+    return 0;
+}
+
 /* A window's piece, new or one there is, for a lane and the slot; -EAGAIN if there is no room. */
 static int find_window(struct weir_loader *loader, struct weir_slot *slot,
                        const struct weir_source *source, const struct weir_window *w,
                        struct weir_held **out)
 {
-    struct weir_held *held = weir_alloc(sizeof *held);
-    if (!held)
-        return weir_fail_memory();
-    held->source = source;
-    int code = weir_piece_plan(&held->piece, &source->supply, w->shard, w->first, w->count);
-    if (code) {
-        free(held);
+    struct weir_held plan = {.source = source, .is_shared = true};
+    int code = weir_piece_plan(&plan.piece, &source->supply, w->shard, w->first, w->count);
+    if (code)
         return code;
-    }
     pthread_mutex_lock(&loader->lock);
-    struct weir_held *same = find_same(loader, held);
-    if (!same && is_full(loader, held->piece.bytes)) {
-        pthread_mutex_unlock(&loader->lock);
-        free(held);
-        return -EAGAIN;
-    }
-    if (!same) {
+    struct weir_held *held = find_same(loader, &plan);
+    if (!held)
+        code = add_held(loader, &plan, &held);
+    if (!code && !held->refs) {
         struct weir_held **at = bucket(loader, &held->piece);
         held->next_same = *at;
-        held->is_shared = true;
         *at = held;
-        want(loader, held);
     }
-    *out = same ? same : held;
-    (*out)->refs++; /* the lane's */
-    use(slot, *out);
+    if (!code) {
+        held->refs++; /* the lane's */
+        use(slot, held);
+    }
     pthread_mutex_unlock(&loader->lock);
-    if (same)
-        free(held);
-    return 0;
+    *out = held;
+    return code;
 }
 
 /* The lane goes on to the window in which the row's position is. */
@@ -315,24 +320,17 @@ static int plan_list(struct weir_loader *loader, struct weir_slot *slot)
     uint64_t first = slot->numbers_count, count = number_rows(loader, slot, first);
     if (!count)
         return 0;
-    struct weir_held *held = weir_alloc(sizeof *held);
-    if (!held)
-        return weir_fail_memory();
-    held->source = source;
-    int code = weir_piece_plan_list(&held->piece, &source->supply, slot->numbers + first, count);
-    if (!code) {
-        pthread_mutex_lock(&loader->lock);
-        code = is_full(loader, held->piece.bytes) ? -EAGAIN : 0;
-        if (!code) {
-            want(loader, held);
-            use(slot, held);
-        }
-        pthread_mutex_unlock(&loader->lock);
-    }
-    if (code) {
-        free(held);
+    struct weir_held plan = {.source = source}, *held;
+    int code = weir_piece_plan_list(&plan.piece, &source->supply, slot->numbers + first, count);
+    if (code)
         return code;
-    }
+    pthread_mutex_lock(&loader->lock);
+    code = add_held(loader, &plan, &held);
+    if (!code)
+        use(slot, held);
+    pthread_mutex_unlock(&loader->lock);
+    if (code)
+        return code;
     for (uint64_t i = 0; i < slot->rows_count; i++)
         if (slot->rows[i].source == slot->source)
             slot->rows[i].held = held;

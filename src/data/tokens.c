@@ -432,6 +432,7 @@ static int fields(const void *schema, const struct weir_sample *sample, struct w
 const struct weir_format weir_format_tokens = {
     .name = "tokens",
     .about = "token files of nanoGPT, llm.c and Megatron (.bin, .bin and .idx)",
+    .is_flat = true,
     .match = match,
     .survey = survey_tokens,
     .scan = no_scan,

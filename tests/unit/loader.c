@@ -198,6 +198,55 @@ static void any_position_is_resumed_by_any_world(void)
     }
 }
 
+/* The token files of a directory as objects of a store. */
+static const char *sealed(const char *dir)
+{
+    const char *root = tmp_path("store");
+    weir_store *store = store_at(root, NULL);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        char name[64];
+        uint8_t data[(EACH * 10 + 1) * 2];
+        weir_put *put;
+        weir_put_options how;
+        weir_put_options_init(&how);
+        how.block_bytes = 4096;
+        snprintf(name, sizeof name, "tokens/t%03u.bin", i);
+        FILE *file = fopen(path_in(dir, name + 7), "r");
+        CHECK(file && fread(data, 1, sizeof data, file) == sizeof data && !fclose(file));
+        OK(weir_put_open(&put, store, name, &how));
+        OK(weir_put_write(put, data, sizeof data));
+        OK(weir_put_commit(put, NULL));
+        weir_put_close(put);
+    }
+    weir_store_close(store);
+    return path_in(root, "tokens");
+}
+
+static void token_files_of_weir_are_mapped(void)
+{
+    const struct kind *tokens = &kinds[KINDS - 1];
+    const char *dir = shards_make(tokens, SHARDS, EACH);
+    weir_data *plain = shards_open(dir, tokens), *mapped = shards_open(sealed(dir), tokens);
+    const struct world one = {24, 1, 1, 3}, two = {24, 2, 2, 2};
+    for (int w = 0; w < WAYS; w++) {
+        struct got read = {0}, seen = {0}, shared = {0};
+        read_all(&read, plain, &ways[w], &one, 0, LONG);
+        read_all(&seen, mapped, &ways[w], &one, 0, LONG);
+        read_all(&shared, mapped, &ways[w], &two, 0, LONG);
+        check_same(&read, &seen);
+        check_same(&read, &shared);
+    }
+    weir_loader *loader = open_one(mapped, &ways[1], &one, 0, 0, 0, UINT64_MAX);
+    weir_loader_stats stats;
+    struct got got = {0};
+    CHECK(take(&got, loader, 0));
+    weir_loader_stats_get(loader, &stats);
+    CHECK_EQ(stats.reads, 0);
+    weir_loader_close(loader);
+    weir_data_close(plain);
+    weir_data_close(mapped);
+}
+
 static void where_it_is_counts_what_was_delivered(void)
 {
     weir_data *data = shards_open(shards_make(&kinds[0], SHARDS, EACH), &kinds[0]);
@@ -230,6 +279,7 @@ int main(void)
     RUN(every_world_gets_the_same);
     RUN(batches_may_have_any_size);
     RUN(any_position_is_resumed_by_any_world);
+    RUN(token_files_of_weir_are_mapped);
     RUN(where_it_is_counts_what_was_delivered);
     return TEST_RESULT;
 }
