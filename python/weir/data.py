@@ -1,6 +1,7 @@
 """Datasets: batches in an order that is computed, the same for any number of ranks and workers."""
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import threading
@@ -16,6 +17,35 @@ from .position import FULL, Position, merge_states
 Url = Union[str, "os.PathLike[str]"]
 WORKERS_MAX = 1024
 WEIGHT_ONE = 1 << 40  # weights are whole numbers to the library: shares of this
+U32_MAX, U64_MAX = (1 << 32) - 1, (1 << 64) - 1
+
+
+def _whole(name: str, value: Any, least: int, most: int = U32_MAX, other: str = "") -> int:
+    """A whole number, numpy's too, within what the library takes."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not least <= number <= most:
+        bounds = f"from {least}" + (f" to {most}" if number > most else "")
+        raise ValueError(f"{name} is a whole number {bounds}{other}, not {value!r}")
+    return number
+
+
+def _order(seed: Any, shuffle: bool, lanes: Any, window: Any) -> dict[str, Any]:
+    auto = ", or None"
+    return {"seed": _whole("seed", seed, 0, U64_MAX), "shuffle": shuffle,
+            "lanes": 0 if lanes is None else _whole("lanes", lanes, 0, other=auto),
+            "window": FULL if isinstance(window, str) and window == "full" else 0 if window is None
+            else _whole("window", window, 0, U64_MAX, ", 'full' or None")}
+
+
+def _fields(given: Optional[Iterable[str]]) -> Optional[list[bytes]]:
+    if given is None:
+        return None
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f"fields is a list of names: give [{given!r}], not {given!r}")
+    return [name.encode("utf-8", "surrogateescape") for name in given]
 
 
 def _weights(given: Sequence[float]) -> list[int]:
@@ -72,12 +102,20 @@ def _worker() -> tuple[int, int]:
 class Passed:
     """Where the workers' last loop ended, in memory that they share: the next one, of the same
     workers or of new ones, begins there. A worker looks at its own entry, and at those of others
-    only if there was another number of them: some of its own fellows may be through already."""
+    only if there was another number of them: some of its own fellows may be through already.
+    How far a loop of theirs is that goes on, they know, and not the process that began them."""
 
-    def __init__(self) -> None:
+    def __init__(self, used: bool = False) -> None:
         self._entries = RawArray("Q", 2 * WORKERS_MAX)  # each: position, number of workers
+        self._used = RawArray("B", [used])
+
+    @property
+    def used(self) -> bool:
+        """Whether workers have begun a loop."""
+        return bool(self._used[0])
 
     def begin(self, worker: int, workers: int) -> int:
+        self._used[0] = 1
         entries = list(zip(self._entries[::2], self._entries[1::2]))
         position, count = entries[worker]
         if count == workers:
@@ -89,6 +127,7 @@ class Passed:
 
     def clear(self) -> None:
         self._entries[:] = [0] * (2 * WORKERS_MAX)
+        self._used[0] = 0
 
 
 class Dataset:
@@ -110,7 +149,8 @@ class Dataset:
     of it may be smaller: for evaluation.
 
     A batch is a dict: fields that are arrays of one shape in all samples are stacked into one
-    array, any others are Ragged. collate="list": lists of values instead. as_torch: tensors.
+    array, any others are Ragged. collate="list": lists of values instead. as_torch: tensors;
+    pin_memory: those that are stacked are copied to pinned memory, those in a Ragged are not.
     Arrays are views of the batch's memory, which is used again when the last of them is gone.
 
     verify_key: the file of a public Ed25519 key (PEM): nothing is read but what its owner signed
@@ -118,7 +158,9 @@ class Dataset:
     the dataset.
 
     threads, prefetch (batches), memory (bytes): bounds of what is done ahead. Works as it is, and
-    in torch's DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader.
+    in torch's DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader; with workers,
+    only the latter knows where it is: see state_dict(). What is pickled, and what a child process
+    has, begins where the loop that is under way began: load_state_dict() takes it further.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "Dataset":
@@ -146,8 +188,10 @@ class Dataset:
             weights = [1.0] * len(urls)
         if weights is not None and len(weights) != len(urls):
             raise ValueError(f"{len(urls)} datasets and {len(weights)} weights")
-        if epochs is not None and epochs < 1:
-            raise ValueError(f"epochs is a number from 1, or None, not {epochs}")
+        if epochs is not None:
+            epochs = _whole("epochs", epochs, 1, other=", or None")
+        batch_size = _whole("batch_size", batch_size, 1, U64_MAX)
+        order = _order(seed, shuffle, lanes, window)
         self.urls = [os.fspath(one) for one in urls]
         self.names = list(self.urls)
         self.dp_rank, self.dp_size = data_parallel(dp_rank, dp_size, mesh)
@@ -161,19 +205,19 @@ class Dataset:
                 self._open_options["verify_key"] = pem.read()
             self._open_options["proof"] = None if proof is None else os.fspath(proof)
         self._how = dict(weights=None if weights is None else _weights(weights),
-                         fields=None if fields is None else
-                         [name.encode("utf-8", "surrogateescape") for name in fields],
-                         batch_size=batch_size, rank=self.dp_rank, ranks=self.dp_size,
-                         threads=threads or 0, prefetch=prefetch, memory=memory)
+                         fields=_fields(fields), batch_size=batch_size, rank=self.dp_rank,
+                         ranks=self.dp_size,
+                         threads=0 if threads is None else _whole("threads", threads, 0),
+                         prefetch=_whole("prefetch", prefetch, 0),
+                         memory=_whole("memory", memory, 0, U64_MAX))
         self._maker = Maker(collate, as_torch, pin_memory)
         self._pid = 0
         self._parts: list[_weir.Data] = []
         self._loader: Optional[_weir.Loader] = None
         self._passed = Passed()
         self._open_parts(progress)
-        order = {"seed": seed, "shuffle": shuffle, "lanes": lanes or 0,
-                 "window": FULL if window == "full" else window or 0}
-        self._position = Position(order, [part.info() for part in self._parts], batch_size,
+        self._position = Position(order, [part.info() for part in self._parts],
+                                  self._how["weights"] if len(urls) > 1 else None, batch_size,
                                   self.dp_rank, self.dp_size)
         self._end = FULL  # of the open loader
         self._loop_end: Optional[int] = None
@@ -293,12 +337,22 @@ class Dataset:
     # ---- where it is ----
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is, in a few numbers: what was delivered to the caller, not what is ready."""
+        """Where it is, in a few numbers: what was delivered to the caller, not what is ready.
+
+        Workers of a DataLoader have each their own, which the process that began them cannot see:
+        there it raises, as soon as they have begun. torchdata's StatefulDataLoader asks them: take
+        its state_dict(). Or take num_workers=0: the threads that read ahead are the library's."""
+        if _worker_info() is None and self._passed.used:
+            raise RuntimeError("the dataset is read by workers of a DataLoader: only they know "
+                               "where they are. Use torchdata's StatefulDataLoader and its "
+                               "state_dict(), or num_workers=0: a weir.Dataset reads ahead in "
+                               "threads of its own")
         return self._position.state(self._own_loader(), *_worker(), self._loop_end)
 
     def load_state_dict(self, state: Union[dict[str, Any], Sequence[dict[str, Any]]]) -> None:
         """Goes on from there, with any number of ranks. A list: the states of all ranks, or of all
-        workers; digests of epochs then stay complete when their number has changed."""
+        workers; digests of epochs then stay complete when their number has changed. Before workers
+        are begun: those that run already do not hear of it."""
         self._stop()
         self._position.load(state, *_worker())
         self._passed.clear()
@@ -320,15 +374,15 @@ class Dataset:
 def _reduce(self: Dataset) -> Any:
     state = dict(self.__dict__, _loader=None, _parts=[], _pid=0)
     if get_spawning_popen() is None:  # shared with workers only
-        state["_passed"] = None
+        state["_passed"] = self._passed.used
     return _rebuild, (getattr(type(self), "_plain", type(self)), state)
 
 
 def _rebuild(cls: type, state: dict[str, Any]) -> Dataset:
     self = Dataset.__new__(cls)
     self.__dict__.update(state)
-    if self._passed is None:
-        self._passed = Passed()
+    if isinstance(self._passed, bool):
+        self._passed = Passed(self._passed)
     return self
 
 

@@ -32,17 +32,22 @@ class Tally:
                 for epoch in sorted(self.epochs)[-EPOCHS_KEPT:]]
 
 
+def _shares(weights: Optional[list[int]]) -> str:
+    return " : ".join(f"{weight / sum(weights):.6g}" for weight in weights) if weights else "none"
+
+
 def _delivered(part: State) -> list[tuple[int, int, int]]:
     return [(epoch, count, int.from_bytes(digest, "little"))
             for epoch, count, digest in part["tallies"]]
 
 
 class Position:
-    """Of one loader; `order` says how samples are ordered, `parts` what the datasets are."""
+    """Of one loader; `order` says how samples are ordered, `parts` what the datasets are; weights:
+    of a mixture."""
 
-    def __init__(self, order: State, infos: list[State], batch_size: int, rank: int,
-                 ranks: int) -> None:
-        self.order = order
+    def __init__(self, order: State, infos: list[State], weights: Optional[list[int]],
+                 batch_size: int, rank: int, ranks: int) -> None:
+        self.order, self.weights = order, weights
         self.parts = [{"digest": info["digest"], "samples": info["samples"]} for info in infos]
         self.samples = sum(part["samples"] for part in self.parts)
         self.batch_size, self.rank, self.ranks = batch_size, rank, ranks
@@ -95,8 +100,8 @@ class Position:
         state = {"weir": FORMAT, "position": self.now(loader, worker),
                  "epoch": self.now(loader, worker) // self.samples,
                  "seed": self.order["seed"], "shuffle": self.order["shuffle"],
-                 "batch_size": self.batch_size, "dp_rank": self.rank, "dp_size": self.ranks,
-                 "parts": parts}
+                 "weights": self.weights, "batch_size": self.batch_size, "dp_rank": self.rank,
+                 "dp_size": self.ranks, "parts": parts}
         if workers > 1:
             state["worker"] = [worker, workers, end]
         return state
@@ -109,6 +114,10 @@ class Position:
         if mine != theirs:
             raise ValueError(f"the state is of other data: its digest is {', '.join(theirs)}, "
                              f"that of this dataset is {', '.join(mine)}")
+        if state.get("weights") != self.weights:
+            raise ValueError(f"the state has the weights {_shares(state.get('weights'))}, the "
+                             f"dataset was opened with {_shares(self.weights)}: a position means "
+                             "other samples there. Open it with the weights of the state")
         for key in ("seed", "shuffle"):
             if state[key] != self.order[key]:
                 raise ValueError(f"the state has {key}={state[key]}, the dataset was opened with "
@@ -146,12 +155,13 @@ class Position:
 def _common(states: Sequence[State], position: int) -> State:
     """What is the same in all, and the sums of what is not."""
     first = states[0]
-    same = ("weir", "seed", "shuffle", "dp_size")
+    same = ("weir", "seed", "shuffle", "weights", "dp_size")
     for state in states:
-        if any(state[key] != first[key] for key in same) or \
+        if any(state.get(key) != first.get(key) for key in same) or \
                 [part["digest"] for part in state["parts"]] != \
                 [part["digest"] for part in first["parts"]]:
-            raise ValueError("the states are not of the same run: data, seed or ranks differ")
+            raise ValueError("the states are not of the same run: data, seed, weights or "
+                             "number of ranks differ")
     parts = []
     for rows in zip(*(state["parts"] for state in states)):
         total = Tally()

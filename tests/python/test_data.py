@@ -251,6 +251,29 @@ def test_mixture(lines, files, tmp_path):
         weir.Dataset([lines, lines], weights=[0, 0])
 
 
+def test_a_mixture_goes_on_with_its_weights_only(lines, tmp_path):
+    """With others its positions are other samples: some would come twice, and some never."""
+    def mix(*weights, rank=0):
+        return weir.Dataset([lines, tmp_path / "more"], weights=weights, batch_size=8, seed=2,
+                            dp_rank=rank, dp_size=2)
+    (tmp_path / "more").mkdir()
+    write_lines(tmp_path / "more/a.jsonl", 1000, 40)
+    ds = mix(3, 1)
+    take(ds, 5)
+    state = json.loads(json.dumps(ds.state_dict()))
+    with pytest.raises(ValueError, match="weights 0.75 : 0.25, .* opened with 0.5 : 0.5"):
+        mix(1, 1).load_state_dict(state)
+    same = mix(0.75, 0.25)
+    same.load_state_dict(state)
+    assert numbers(same) == numbers(ds)
+    other = mix(1, 1, rank=1)
+    take(other, 5)
+    with pytest.raises(ValueError, match="weights"):
+        weir.merge_states([state, other.state_dict()])
+    alone = weir.Dataset([lines], weights=[2], seed=2)  # of one there is nothing to weigh
+    alone.load_state_dict(weir.Dataset(lines, seed=2).state_dict())
+
+
 def test_damage_is_named_where_it_stands(lines):
     ds = weir.Dataset(lines, batch_size=1, shuffle=False)
     assert ds.info()["samples"] == N  # indexed, and then spoiled
@@ -296,6 +319,7 @@ def test_closed_and_copied(lines):
     next(iter(ds))
     other = pickle.loads(pickle.dumps(ds))
     assert copy.copy(ds.state_dict()) == ds.state_dict()
+    assert other.state_dict()["position"] == 0
     assert next(iter(other)).position == 0  # one of its own, from where the loop began
     ds.close()
     with pytest.raises(ValueError):
@@ -332,6 +356,25 @@ def test_errors(lines, tmp_path):
     for bad in (dict(dp_rank=2, dp_size=2), dict(dp_rank=1), dict(dp_rank=0, dp_size=1, mesh=1)):
         with pytest.raises(ValueError):
             weir.Dataset(lines, **bad)
+
+
+@pytest.mark.parametrize("name, value", [
+    ("window", "all"), ("window", -1), ("window", 2.5), ("lanes", -1), ("lanes", 1 << 32),
+    ("seed", -1), ("batch_size", 0), ("batch_size", "8"), ("threads", -1), ("prefetch", -1),
+    ("memory", -1), ("epochs", -1), ("epochs", 1.5)])
+def test_options_that_are_no_numbers(lines, name, value):
+    with pytest.raises(ValueError, match=f"^{name} is a whole number from .*not {value!r}"):
+        weir.Dataset(lines, **{name: value})
+
+
+def test_options_that_are_taken(lines):
+    with pytest.raises(TypeError, match=r"give \['text'\]"):
+        weir.Dataset(lines, fields="text")
+    with pytest.raises(ValueError, match="'full' or None"):
+        weir.Dataset(lines, window="all")
+    ds = weir.Dataset(lines, fields=("text",), lanes=np.int64(4), batch_size=np.int32(3))
+    assert list(next(iter(ds))) == ["text"]
+    json.dumps(ds.state_dict())
 
 
 def test_rank_of_the_environment(lines, monkeypatch):

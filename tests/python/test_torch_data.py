@@ -1,5 +1,6 @@
 """Datasets in torch: tensors, DataLoader and StatefulDataLoader with any number of workers."""
 import json
+import pickle
 
 import pytest
 import weir
@@ -90,6 +91,28 @@ def test_stateful(lines, workers):
         assert ids(begin) + ids(other) == expected[0], at
         if workers == 0:
             assert ids(other) == expected[1]
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_workers_alone_know_where_they_are(lines, tmp_path, context):
+    """What the process that began them would say is the beginning: that is never saved."""
+    ds = dataset(lines)
+    loader = DataLoader(ds, batch_size=None, num_workers=2, multiprocessing_context=context)
+    assert ds.state_dict()["position"] == 0  # nothing is read yet
+    batches = iter(loader)
+    next(batches)
+    with pytest.raises(RuntimeError, match="StatefulDataLoader.*num_workers=0"):
+        ds.state_dict()
+    assert len(list(batches)) == 12
+    with weir.Checkpointer(tmp_path / "store", "run") as ck:
+        with pytest.raises(RuntimeError, match="StatefulDataLoader"):
+            ck.save(1, {}, loader=ds)
+    for call in (ds.state_dict, ds.digests, pickle.loads(pickle.dumps(ds)).state_dict):
+        with pytest.raises(RuntimeError, match="StatefulDataLoader"):
+            call()
+    ds.load_state_dict(dataset(lines).state_dict())
+    assert ids(DataLoader(ds, batch_size=None)) == ids(dataset(lines))
+    assert ds.state_dict()["position"] == 104
 
 
 def worker_states(state):
