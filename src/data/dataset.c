@@ -233,6 +233,8 @@ static int look(struct opening *o)
     if (!code && !weir_survey_shards(o->survey))
         code = weir_fail(EINVAL, "there is nothing of the format '%s' in '%s'", o->format->name,
                          data->url);
+    if (!code && data->trust)
+        code = weir_trust_survey(data->trust, o->survey, !data->within.only);
     if (code)
         return code;
     code = weir_survey_fingerprint(o->survey, o->fingerprint);
@@ -255,9 +257,10 @@ static int find_or_make(struct opening *o)
     if (code != -ENOENT)
         return code;
     code = look(o);
-    if (!code)
-        code = flags & WEIR_DATA_REBUILD ? -ENOENT : find_there(o);
-    if (code != -ENOENT || !o->survey || !o->format)
+    if (code)
+        return code;
+    code = flags & WEIR_DATA_REBUILD ? -ENOENT : find_there(o);
+    if (code != -ENOENT)
         return code;
     if (flags & WEIR_DATA_NO_BUILD)
         return weir_fail(ENOENT,
@@ -317,18 +320,19 @@ static int guard(weir_data *data, const weir_data_options *opts)
 }
 
 /* What was found in bytes that nobody vouched for is not mixed with what was found in those that
- * somebody has. */
+ * somebody has, nor what was found under one manifest with another's: size and time, by which an
+ * index knows its shards, are not signed. */
 static int open_cache(weir_data *data, const weir_data_options *opts)
 {
     const char *options = opts->options ? opts->options : "";
     if (!data->trust)
         return weir_cache_open(&data->cache, opts->cache, data->within.place, opts->options);
-    const char *id = weir_trust_key_id(data->trust);
-    size_t size = strlen(options) + strlen(id) + sizeof "&signed=";
+    const char *manifest = weir_trust_digest(data->trust);
+    size_t size = strlen(options) + strlen(manifest) + sizeof "&signed=";
     char *both = weir_alloc(size);
     if (!both)
         return weir_fail_memory();
-    snprintf(both, size, "%s&signed=%s", options, id);
+    snprintf(both, size, "%s&signed=%s", options, manifest);
     int code = weir_cache_open(&data->cache, opts->cache, data->within.place, both);
     free(both);
     return code;

@@ -52,8 +52,7 @@ static bool grow(void **array, size_t count, size_t *room, size_t each)
 
 /* ---- files ---- */
 
-/* What Weir keeps beside the data: the index, sums and signatures. A name below the prefix. */
-static bool is_ours(const char *name)
+bool weir_survey_is_ours(const char *name)
 {
     size_t size = strlen(name);
     return (size >= 5 && !strcmp(name + size - 5, ".weir")) || weir_proof_has(name);
@@ -63,7 +62,7 @@ static int add_file(struct weir_survey *s, const weir_entry *entry)
 {
     size_t prefix = strlen(s->prefix);
     if (strncmp(entry->key, s->prefix, prefix) || !entry->key[prefix] || entry->is_dir ||
-        is_ours(entry->key + prefix))
+        weir_survey_is_ours(entry->key + prefix))
         return 0;
     if (entry->error)
         return entry->error;

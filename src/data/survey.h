@@ -18,6 +18,9 @@ int weir_survey_open(struct weir_survey **out, weir_store *store, const char *pr
 void weir_survey_close(struct weir_survey *survey);
 /* Forgets all files but that one. */
 void weir_survey_keep(struct weir_survey *survey, const char *key);
+/* Is that what Weir keeps beside the data, and no file of a survey: an index, sums, signatures? A
+ * name below the prefix. */
+bool weir_survey_is_ours(const char *name);
 /* Has the format add its shards and its schema; -EINVAL names an option that it does not have. */
 int weir_survey_run(struct weir_survey *survey, const struct weir_format *format);
 

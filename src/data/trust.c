@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct weir_trust {
     struct weir_blocks blocks;
     struct weir_guard guard;
     char prefix[WEIR_NAME_BYTES_MAX];
+    char digest[2 * WEIR_SHA256_BYTES + 1];
 };
 
 static int admit(void *arg, const char *key, uint64_t size, uint64_t *file)
@@ -79,6 +81,9 @@ int weir_trust_open(struct weir_trust **out, const char *prefix, weir_store *whe
         weir_trust_close(trust);
         return code;
     }
+    uint8_t sha256[WEIR_SHA256_BYTES];
+    weir_sha256(sha256, trust->proof.sums, trust->proof.sums_size);
+    weir_hex(trust->digest, sha256, sizeof sha256);
     free(trust->proof.sums);
     trust->proof.sums = NULL;
     strncpy(trust->prefix, prefix, sizeof trust->prefix - 1);
@@ -100,7 +105,38 @@ const struct weir_guard *weir_trust_guard(const struct weir_trust *trust)
     return &trust->guard;
 }
 
-const char *weir_trust_key_id(const struct weir_trust *trust)
+const char *weir_trust_digest(const struct weir_trust *trust)
 {
-    return trust->proof.key_id;
+    return trust->digest;
+}
+
+static int find_missing(const struct weir_trust *trust, const struct weir_survey *survey)
+{
+    char name[WEIR_NAME_BYTES_MAX];
+    struct weir_blocks_file signed_file;
+    struct weir_survey_file file;
+    for (uint64_t i = 0; i < trust->blocks.files; i++) {
+        weir_blocks_file(&trust->blocks, i, &signed_file);
+        snprintf(name, sizeof name, "%.*s", (int)signed_file.name_size, signed_file.name);
+        /* An index need not be there: without it, one is made of what was signed. */
+        if (!weir_survey_is_ours(name) && !weir_survey_find(survey, name, &file))
+            return weir_fail(EKEYREJECTED,
+                             "'%s%s' is in the signed manifest, but not there: copy the dataset "
+                             "anew (weir data verify names all that it lacks)",
+                             trust->prefix, name);
+    }
+    return 0;
+}
+
+int weir_trust_survey(struct weir_trust *trust, const struct weir_survey *survey, bool is_whole)
+{
+    char key[2 * WEIR_NAME_BYTES_MAX];
+    int code = is_whole ? find_missing(trust, survey) : 0;
+    for (size_t i = 0; !code && i < weir_survey_shards(survey); i++) {
+        const struct weir_shard_plan *shard = weir_survey_shard(survey, i);
+        uint64_t file;
+        snprintf(key, sizeof key, "%s%s", trust->prefix, shard->key);
+        code = admit(trust, key, shard->file_bytes, &file);
+    }
+    return code;
 }

@@ -20,6 +20,7 @@
 
 #include <stddef.h>
 
+#include "data/survey.h"
 #include "store/store.h"
 
 struct weir_trust;
@@ -30,8 +31,12 @@ struct weir_trust;
 int weir_trust_open(struct weir_trust **out, const char *prefix, weir_store *proof,
                     const char *proof_prefix, const char *pem, size_t pem_size);
 void weir_trust_close(struct weir_trust *trust);
-/* Which key it is (sign.h). Borrowed. */
-const char *weir_trust_key_id(const struct weir_trust *trust);
+/* Which manifest it is: the SHA-256 of SHA256SUMS, in hex. Borrowed. */
+const char *weir_trust_digest(const struct weir_trust *trust);
+/* The guard sees what is read: this, what is not. -EKEYREJECTED if a shard was not signed or has
+ * another size, or, where the survey is of the whole dataset, if a file that was signed is missing:
+ * fewer samples than were signed are another dataset. */
+int weir_trust_survey(struct weir_trust *trust, const struct weir_survey *survey, bool is_whole);
 /* Borrowed. */
 const struct weir_guard *weir_trust_guard(const struct weir_trust *trust);
 

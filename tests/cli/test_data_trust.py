@@ -278,3 +278,60 @@ def test_a_key_and_a_manifest_elsewhere(weir):
     read = ["data", "cat", "mds", "7", "--field", "x", "--key", public]
     assert "there is no manifest" in weir.fails(*read)
     assert weir(*read, "--manifest", "m").raw == bytes([7]) * 20000
+
+
+def jsonl(weir, name="rows"):
+    """Three shards of three samples: a format that has no list of its shards."""
+    for s in range(3):
+        weir.file(f"{name}/s{s}.jsonl", "".join(f'{{"n": {3 * s + i}}}\n' for i in range(3)))
+    return weir.cwd / name
+
+
+def test_a_key_wants_every_file_that_was_signed(weir):
+    """Fewer or more shards than were signed are another dataset, though each is what was signed."""
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    where = jsonl(weir)
+    (where / "README").write_text("three shards\n")
+    private, public = keys(weir)
+    weir("data", "index", "rows")
+    weir("data", "manifest", "rows")
+    weir("data", "sign", "rows", "--key", private)
+    index = ["data", "index", "rows", "--key", public]
+    assert weir.json(*index)["samples"] == 9
+    for name in ("s1.jsonl", "s2.jsonl", "README"):
+        (where / name).rename(weir.cwd / name)
+        err = weir.fails(*index)
+        assert f"'{name}' is in the signed manifest, but not there" in err and "verify" in err
+        (weir.cwd / name).rename(where / name)
+    (where / "s3.jsonl").write_text('{"n": 9}\n')
+    assert "'s3.jsonl' is not in the signed manifest" in weir.fails(*index)
+    (where / "s3.jsonl").rename(where / "notes")  # which is no shard
+    assert weir.json(*index)["samples"] == 9
+
+
+def test_a_signed_index_may_be_missing(weir):
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    weir("init")
+    for s in range(2):
+        weir.put(f"d/s{s}.jsonl", b'{"n": 1}\n')
+    weir("data", "index", "weir-store/d", "--beside")
+    private, public = keys(weir)
+    weir("data", "manifest", "weir-store/d")
+    weir("data", "sign", "weir-store/d", "--key", private)
+    assert weir.json("data", "index", "weir-store/d", "--key", public)["samples"] == 2
+    weir("rm", "d/index.weir")
+    assert weir.json("data", "index", "weir-store/d", "--key", public)["samples"] == 2
+
+
+def test_another_manifest_has_another_index(weir):
+    """Content of the same size and time that was signed anew is looked at anew."""
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    where = weir.file("rows/s.jsonl", '{"n": 1}\n{"n": 2}\n')
+    private, public = keys(weir)
+    for text, samples in (('{"n": 1}\n{"n": 2}\n', 2), ('{"n": 1, "m": 22}\n', 1)):
+        assert len(text) == where.stat().st_size
+        where.write_text(text)
+        os.utime(where, ns=(10**18, 10**18))
+        weir("data", "manifest", "rows")
+        weir("data", "sign", "rows", "--key", private)
+        assert weir.json("data", "index", "rows", "--key", public)["samples"] == samples
