@@ -42,9 +42,9 @@ static json_t *info_json(const weir_data_info *info)
 static void show(const struct cli *cli, const weir_data_info *info)
 {
     char size[32], index[32];
-    cli_say(cli, "%s: %s, %" PRIu64 " samples in %" PRIu64 " shard%s, %s", info->url, info->format,
-            info->samples, info->shards, info->shards == 1 ? "" : "s",
-            weir_format_size(size, sizeof size, info->file_bytes));
+    cli_say(cli, "%s: %s, %" PRIu64 " sample%s in %" PRIu64 " shard%s, %s", info->url, info->format,
+            info->samples, info->samples == 1 ? "" : "s", info->shards,
+            info->shards == 1 ? "" : "s", weir_format_size(size, sizeof size, info->file_bytes));
     cli_say(cli, "%s: %s, %s (%" PRIu64 " shard%s looked into)", info->index,
             weir_format_size(index, sizeof index, info->index_bytes),
             info->built ? "made" : "it is up to date", info->scanned,

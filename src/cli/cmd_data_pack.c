@@ -104,9 +104,10 @@ static void report(struct cli *cli, const struct packing *p)
     char from[32], to[32], rate[32], kept[64] = "";
     if (r->shards_kept)
         snprintf(kept, sizeof kept, " (%llu were there)", (unsigned long long)r->shards_kept);
-    cli_say(cli, "%llu samples (%s) in %llu shard%s%s (%s), %s/s", (unsigned long long)r->samples,
-            weir_format_size(from, sizeof from, r->source_bytes), (unsigned long long)r->shards,
-            r->shards == 1 ? "" : "s", kept, weir_format_size(to, sizeof to, r->file_bytes),
+    cli_say(cli, "%llu sample%s (%s) in %llu shard%s%s (%s), %s/s", (unsigned long long)r->samples,
+            r->samples == 1 ? "" : "s", weir_format_size(from, sizeof from, r->source_bytes),
+            (unsigned long long)r->shards, r->shards == 1 ? "" : "s", kept,
+            weir_format_size(to, sizeof to, r->file_bytes),
             weir_format_size(rate, sizeof rate,
                              (uint64_t)((double)r->source_bytes / (seconds > 0 ? seconds : 1))));
     if (cli->json)
@@ -181,8 +182,8 @@ const struct command cmd_data_pack = {
         "--fields chooses which are kept.",
     .example = "weir data pack ./images ./shards --format wds\n"
                "weir data pack ./shards ./mds --format mds --compression zstd:3 --jobs 8\n"
-               "weir data pack ./train.bin ./corpus --format tokens --layout megatron "
-               "--source-options eot=50256",
+               "weir data pack ./train.bin ./corpus --format tokens \\\n"
+               "    --layout megatron --source-options eot=50256",
     .json = "samples, shards, shards_kept (of those: they were there), source_bytes (of the "
             "samples), size_bytes (of the shards), seconds",
     .options = options,

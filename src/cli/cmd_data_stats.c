@@ -144,7 +144,7 @@ static int show(struct cli *cli, weir_data *data)
     code = show_fields(cli, data);
     if (code || cli->json)
         return code;
-    printf("sizes of %" PRIu64 " samples\n", sizes.looked_at);
+    printf("sizes of %" PRIu64 " sample%s\n", sizes.looked_at, sizes.looked_at == 1 ? "" : "s");
     show_sizes(&sizes);
     return 0;
 }

@@ -69,9 +69,9 @@ static void show_datasets(void)
         if (loading.count > 1)
             snprintf(share, sizeof share, ", %.4g %% of the samples", 100 * loading.shares[i]);
         char *url = cli_printable(info->url);
-        format_field("dataset", "%s: %s, %" PRIu64 " samples in %" PRIu64 " shard%s, %s%s",
-                     url ? url : "?", info->format, info->samples, info->shards,
-                     info->shards == 1 ? "" : "s",
+        format_field("dataset", "%s: %s, %" PRIu64 " sample%s in %" PRIu64 " shard%s, %s%s",
+                     url ? url : "?", info->format, info->samples, info->samples == 1 ? "" : "s",
+                     info->shards, info->shards == 1 ? "" : "s",
                      weir_format_size(size, sizeof size, info->file_bytes), share);
         free(url);
     }
@@ -166,9 +166,9 @@ static void show_epochs(void)
         for (uint32_t i = 0; i < part->tallies_count; i++) {
             const weir_tally *tally = &part->tallies[i];
             snprintf(name, sizeof name, "epoch %" PRIu64, tally->epoch);
-            format_field(name, "digest %s of %" PRIu64 " of %" PRIu64 " samples%s%s",
+            format_field(name, "digest %s of %" PRIu64 " of %" PRIu64 " sample%s%s%s",
                          digest_hex(hex, tally), tally->samples, part->samples,
-                         loading.count > 1 ? " of " : "",
+                         part->samples == 1 ? "" : "s", loading.count > 1 ? " of " : "",
                          loading.count > 1 ? weir_data_info_get(loading.data[p])->url : "");
         }
     }
@@ -181,9 +181,10 @@ static void show(void)
     show_datasets();
     show_order();
     format_field("read",
-                 "%" PRIu64 " samples in %" PRIu64 " batch%s of %" PRIu64
+                 "%" PRIu64 " sample%s in %" PRIu64 " batch%s of %" PRIu64
                  ", %s in %s, the first after %s",
-                 stats->samples, stats->batches, stats->batches == 1 ? "" : "es", opts.batch,
+                 stats->samples, stats->samples == 1 ? "" : "s", stats->batches,
+                 stats->batches == 1 ? "" : "es", opts.batch,
                  weir_format_size(size, sizeof size, stats->sample_bytes),
                  format_span(took, result.time_ns), format_span(first, result.first_ns));
     format_field("rate", "%.0f samples/s, %s/s", rate(stats->samples),

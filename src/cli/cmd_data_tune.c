@@ -173,8 +173,9 @@ static int try_all(struct cli *cli)
     uint32_t tries = tune.batches.count * (uint32_t)(threads * depths);
     char each[FORMAT_TIME_BYTES];
     const weir_data_info *info = weir_data_info_get(loading.data[0]);
-    cli_say(cli, "%s: %s, %" PRIu64 " samples; %" PRIu32 " tries of %s each", info->url,
-            info->format, info->samples, tries, format_span(each, opts.seconds_ns));
+    cli_say(cli, "%s: %s, %" PRIu64 " sample%s; %" PRIu32 " tries of %s each", info->url,
+            info->format, info->samples, info->samples == 1 ? "" : "s", tries,
+            format_span(each, opts.seconds_ns));
     cli_say(cli,
             "   batch  threads  prefetch  samples/s      bytes/s    memory     first  data       "
             "  stalled  most of it for");
@@ -339,8 +340,8 @@ static int draw(struct target *target)
     size_t size = 0;
     const weir_data_info *info = weir_data_info_get(loading.data[0]);
     char *url = cli_printable(info->url);
-    snprintf(title, sizeof title, "%.200s: %s, %" PRIu64 " samples", url ? url : "?", info->format,
-             info->samples);
+    snprintf(title, sizeof title, "%.200s: %s, %" PRIu64 " sample%s", url ? url : "?", info->format,
+             info->samples, info->samples == 1 ? "" : "s");
     free(url);
     FILE *out = open_memstream(&text, &size);
     if (!out)

@@ -49,16 +49,6 @@ void weir_data_options_init(weir_data_options *opts)
     *opts = (weir_data_options){.struct_size = sizeof *opts};
 }
 
-static int no_format(const char *name)
-{
-    char names[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; weir_format_at(i) && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
-                                 weir_format_at(i)->name);
-    return weir_fail(EINVAL, "there is no format '%s': there are %s", name, names);
-}
-
 static int options_read(weir_data_options *out, const weir_data_options *given)
 {
     weir_data_options_init(out);
@@ -71,7 +61,7 @@ static int options_read(weir_data_options *out, const weir_data_options *given)
     if (out->flags &
         ~(uint32_t)(WEIR_DATA_NO_BUILD | WEIR_DATA_REBUILD | WEIR_DATA_BESIDE | WEIR_DATA_TRUST))
         return weir_fail(EINVAL, "weir_data_options: an unknown flag");
-    return out->format && !weir_format_find(out->format) ? no_format(out->format) : 0;
+    return out->format && !weir_format_find(out->format) ? weir_format_fail(out->format, false) : 0;
 }
 
 /* ---- finding an index ---- */

@@ -2,19 +2,15 @@
 #include "data/format.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/err.h"
 
 /* What looks like two of them is the first; everything looks like plain files. */
 static const struct weir_format *const formats[] = {
-    &weir_format_mds,
-    &weir_format_litdata,
-    &weir_format_wds,
-    &weir_format_tokens,
-    &weir_format_tfrecord,
-    &weir_format_jsonl,
-    &weir_format_files,
+    &weir_format_mds,      &weir_format_litdata, &weir_format_wds,   &weir_format_tokens,
+    &weir_format_tfrecord, &weir_format_jsonl,   &weir_format_files,
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
@@ -29,6 +25,18 @@ const struct weir_format *weir_format_find(const char *name)
         if (!strcmp(formats[i]->name, name))
             return formats[i];
     return NULL;
+}
+
+int weir_format_fail(const char *name, bool to_write)
+{
+    char names[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < FORMATS && used < sizeof names; i++)
+        if (!to_write || formats[i]->writer)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                     formats[i]->name);
+    return weir_fail(EINVAL, "there is no format '%s'%s: there are %s", name,
+                     to_write ? " to write" : "", names);
 }
 
 static int looks_like_none(const struct weir_survey *survey)

@@ -173,6 +173,8 @@ const struct weir_format *weir_format_at(size_t i);
 /* By name; NULL. */
 const struct weir_format *weir_format_find(const char *name);
 /* The one that a dataset looks like most; -EINVAL names the files it saw. */
+/* -EINVAL: there is none of that name, but these; to_write: of those that can be written. */
+int weir_format_fail(const char *name, bool to_write);
 int weir_format_detect(const struct weir_format **out, const struct weir_survey *survey);
 
 #endif

@@ -68,7 +68,7 @@ static int check(struct weir_packing *p)
     const struct weir_pack_options *o = p->opts;
     p->to_format = weir_format_find(o->format);
     if (!p->to_format)
-        return weir_fail(EINVAL, "there is no format '%s'", o->format);
+        return weir_format_fail(o->format, true);
     if (!p->to_format->writer)
         return weir_fail(EINVAL, "'%s' is only read, not written", o->format);
     if (o->shard_bytes < WEIR_PACK_SHARD_BYTES_MIN || o->shard_bytes > WEIR_PACK_SHARD_BYTES_MAX)

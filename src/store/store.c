@@ -82,8 +82,8 @@ int weir_store_check_writable(const weir_store *store)
     int code = weir_store_check(store);
     if (!code && !store->uuid[0])
         code = weir_fail(EROFS,
-                         "'%s' is a plain directory, not a store: it can be read; to write, open "
-                         "it with WEIR_STORE_CREATE",
+                         "'%s' is a plain directory, not a store: it can be read; to write, make "
+                         "it a store (weir init, or WEIR_STORE_CREATE)",
                          store->url);
     return code;
 }

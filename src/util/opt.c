@@ -88,8 +88,8 @@ const char *weir_format_size(char *out, size_t size, uint64_t bytes)
 static int range_check(const struct weir_opt *opt, const char *value, double number)
 {
     if (number < opt->min || (opt->max != 0 && number > opt->max))
-        return weir_fail(EINVAL, "%s: '%s' is out of range (%g to %g)", opt->name, value, opt->min,
-                         opt->max != 0 ? opt->max : HUGE_VAL);
+        return weir_fail(EINVAL, "%s: '%s' is out of range (%.15g to %.15g)", opt->name, value,
+                         opt->min, opt->max != 0 ? opt->max : HUGE_VAL);
     return 0;
 }
 

@@ -42,6 +42,7 @@ def test_index(data, tmp_path):
     assert data.json("data", "index", "d", "-O", "seq_len=9")["built"] is False
     result = data("data", "index", "d", "-O", "seq_len=9")
     assert "11 samples in 1 shard" in result.out and "up to date" in result.out
+    assert ", 1 sample in 1 shard, " in data("data", "index", "d", "-O", "seq_len=99").out
     data("data", "index", "d", "-O", "seq_len=9", "--check")
     data.file("d/b.bin", tokens(range(50)))
     assert "as it is now" in data.fails("data", "index", "d", "-O", "seq_len=9", "--check")
@@ -57,8 +58,8 @@ def test_beside(data, tmp_path):
     doc = data.json("data", "index", "weir-store/d", "-O", "seq_len=9")
     assert doc["index"].endswith("weir-store/d/index.weir") and not doc["built"]
     data.file("plain/a.bin", tokens(range(100)))
-    assert "plain directory" in data.fails("data", "index", "plain", "-O", "seq_len=9",
-                                         "--beside")
+    error = data.fails("data", "index", "plain", "-O", "seq_len=9", "--beside")
+    assert "plain directory" in error and "weir init" in error
 
 
 def test_ls(data):

@@ -213,7 +213,8 @@ def test_what_a_format_cannot_hold_is_named(weir):
     pack(weir, "src", "to", "jsonl", "--fields", "path,label")  # nothing was begun there
     error = weir.fails("data", "pack", "src", "to2", "--format", "mds", "--fields", "path,nothing")
     assert "no field 'nothing'" in error
-    assert "no format 'zip'" in weir.fails("data", "pack", "src", "to3", "--format", "zip")
+    assert "no format 'zip' to write: there are mds, wds, " in weir.fails(
+        "data", "pack", "src", "to3", "--format", "zip")
     assert "--format is missing" in weir.fails("data", "pack", "src", "to3", rc=2)
     assert "'zip'" in weir.fails("data", "pack", "src", "to3", "--format", "mds",
                                  "--compression", "zip")

@@ -33,6 +33,7 @@ def test_unknown_command_unlike_any(weir):
     (["ls", "--store"], "--store needs a value (URL)"),
     (["put", "f", "-j"], "--jobs needs a value (N)"),
     (["put", "f", "--jobs", "0"], "--jobs: '0' is out of range (1 to 32)"),
+    (["data", "stream", "x", "--batch", "0"], "--batch: '0' is out of range (1 to 16777216)"),
     (["put", "f", "--jobs=33"], "--jobs: '33' is out of range"),
     (["put", "f", "--jobs=two"], "--jobs: 'two' is not a number"),
     (["put", "f", "--recursive=maybe"], "--recursive: 'maybe' is neither 1 nor 0"),
