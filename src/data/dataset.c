@@ -27,6 +27,7 @@ struct weir_data {
     char *url, *schema, *index_name;
     char digest[2 * WEIR_SHA256_BYTES + 1];
     weir_data_info info;
+    bool is_believed;    /* the index, without a look at the shards: their times may be a copy's */
     unsigned generation; /* of fork() */
 };
 
@@ -82,6 +83,7 @@ static int use(struct opening *o, weir_store *store, const char *key)
                           !memcmp(weir_index_fingerprint(index), o->fingerprint, WEIR_SHA256_BYTES);
     if (fits) {
         o->data->index = index;
+        o->data->is_believed = trusted;
         return 0;
     }
     if (trusted || weir_index_format(index) != o->format)
@@ -445,7 +447,9 @@ int weir_data_object(const weir_data *data, const struct weir_place *place, weir
     int code = weir_object_open(&obj, data->store, key);
     if (code)
         return code;
-    if (weir_object_info(obj)->size_bytes != place->file_bytes) {
+    uint64_t size = weir_object_info(obj)->size_bytes;
+    int64_t time_ns = (int64_t)weir_object_info(obj)->time_ns;
+    if (size != place->file_bytes || (!data->is_believed && time_ns != place->time_ns)) {
         code =
             weir_fail(ESTALE, "'%s' has changed since it was indexed: open the dataset again", key);
         weir_object_close(obj);
@@ -453,4 +457,12 @@ int weir_data_object(const weir_data *data, const struct weir_place *place, weir
     }
     *out = obj;
     return 0;
+}
+
+int weir_data_flow(const weir_data *data, const struct weir_place *place, uint64_t raw_bytes_max,
+                   struct weir_flow **out)
+{
+    weir_object *obj;
+    int code = weir_data_object(data, place, &obj);
+    return code ? code : weir_flow_open_object(out, obj, place->codec, raw_bytes_max);
 }

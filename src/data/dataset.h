@@ -15,5 +15,8 @@ const struct weir_index *weir_data_index(const weir_data *data);
 
 /* Opens the file that a sample is in; -ESTALE if it is not the one that was indexed. */
 int weir_data_object(const weir_data *data, const struct weir_place *place, weir_object **out);
+/* The same of one that is compressed, from its beginning (flow.h). */
+int weir_data_flow(const weir_data *data, const struct weir_place *place, uint64_t raw_bytes_max,
+                   struct weir_flow **out);
 
 #endif

@@ -119,24 +119,32 @@ static int open_buffers(struct weir_flow *flow, const char *codec, uint64_t raw_
     return weir_decoder_open(&flow->decoder, codec, raw_bytes_max);
 }
 
-int weir_flow_open(struct weir_flow **out, weir_store *store, const char *key, const char *codec,
-                   uint64_t raw_bytes_max)
+int weir_flow_open_object(struct weir_flow **out, weir_object *object, const char *codec,
+                          uint64_t raw_bytes_max)
 {
     struct weir_flow *flow = weir_alloc(sizeof *flow);
-    if (!flow)
+    if (!flow) {
+        weir_object_close(object);
         return weir_fail_memory();
-    flow->key = weir_strdup(key);
-    int code = flow->key ? weir_object_open(&flow->object, store, key) : weir_fail_memory();
-    if (!code) {
-        flow->file_bytes = weir_object_info(flow->object)->size_bytes;
-        code = open_buffers(flow, codec, raw_bytes_max);
     }
+    flow->object = object;
+    flow->file_bytes = weir_object_info(object)->size_bytes;
+    flow->key = weir_strdup(weir_object_info(object)->key);
+    int code = flow->key ? open_buffers(flow, codec, raw_bytes_max) : weir_fail_memory();
     if (code) {
         weir_flow_close(flow);
         return code;
     }
     *out = flow;
     return 0;
+}
+
+int weir_flow_open(struct weir_flow **out, weir_store *store, const char *key, const char *codec,
+                   uint64_t raw_bytes_max)
+{
+    weir_object *object;
+    int code = weir_object_open(&object, store, key);
+    return code ? code : weir_flow_open_object(out, object, codec, raw_bytes_max);
 }
 
 int weir_flow_open_bytes(struct weir_flow **out, const void *data, size_t size, const char *codec,

@@ -15,6 +15,9 @@ struct weir_flow;
 /* codec: codec.h; "": none. More raw bytes than max are refused with -EFBIG: a bomb. */
 int weir_flow_open(struct weir_flow **out, weir_store *store, const char *key, const char *codec,
                    uint64_t raw_bytes_max);
+/* Of an open object, which it closes, also where it fails. */
+int weir_flow_open_object(struct weir_flow **out, weir_object *object, const char *codec,
+                          uint64_t raw_bytes_max);
 /* Bytes in memory instead, borrowed: for tests and fuzzers. */
 int weir_flow_open_bytes(struct weir_flow **out, const void *data, size_t size, const char *codec,
                          uint64_t raw_bytes_max);

@@ -35,6 +35,7 @@ struct weir_shard_plan {
      * where they overlap; 0: each_bytes. */
     uint64_t first_bytes, each_bytes, step_bytes;
     const char *marks_key; /* a file beside it that says where documents begin, or NULL */
+    uint64_t marks_stamp;  /* of that file's size and time; 0 without one */
 };
 
 /* A dataset being looked at. survey.c has it; a format's survey() calls these. */
@@ -172,9 +173,9 @@ extern const struct weir_format weir_format_mds, weir_format_wds, weir_format_tf
 const struct weir_format *weir_format_at(size_t i);
 /* By name; NULL. */
 const struct weir_format *weir_format_find(const char *name);
-/* The one that a dataset looks like most; -EINVAL names the files it saw. */
 /* -EINVAL: there is none of that name, but these; to_write: of those that can be written. */
 int weir_format_fail(const char *name, bool to_write);
+/* The one that a dataset looks like most; -EINVAL names the files it saw. */
 int weir_format_detect(const struct weir_format **out, const struct weir_survey *survey);
 
 #endif

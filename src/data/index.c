@@ -118,6 +118,7 @@ void weir_index_shard(const struct weir_index *index, uint64_t i, struct weir_in
         .file_bytes = shard.file_bytes,
         .raw_bytes = shard.raw_bytes,
         .time_ns = shard.time_ns,
+        .marks_stamp = shard.marks_stamp,
         .first = shard.first,
         .samples = shard.samples,
         .is_files = shard.kind == WEIR_ENTRIES_FILES,
@@ -202,6 +203,7 @@ static int find_file(const struct weir_index *index, const struct weir_shard *sh
     place->key = file.key;
     place->off = 0;
     place->size = place->file_bytes = file.size_bytes;
+    place->time_ns = file.time_ns;
     return 0;
 }
 
@@ -217,6 +219,7 @@ int weir_index_find(const struct weir_index *index, uint64_t sample, struct weir
     place.key = shard.key;
     place.codec = shard.codec;
     place.file_bytes = shard.file_bytes;
+    place.time_ns = shard.time_ns;
     weir_shard_entry(&shard, i, &at, &size);
     int code = touch(index, shard.entries_at + at, size);
     if (code)

@@ -28,7 +28,8 @@
  *             96  8  where the first sample begins   \
  *            104  8  bytes of each sample             |  without entries
  *            112  8  from one sample to the next     /
- *            120  8  zeros
+ *            120  8  XXH3 of size and time (8 bytes each) of the file that the marks are from, or
+ *                    zeros
  *           strings: a zero byte, then keys, codecs and the schema (JSON), each with a zero byte
  *  last 192
  *     0  8  bytes of this file
@@ -90,6 +91,7 @@ struct weir_index_shard {
     uint64_t file_bytes; /* as listed; raw_bytes: decompressed */
     uint64_t raw_bytes;
     int64_t time_ns;
+    uint64_t marks_stamp;    /* of the file that its marks are from; 0: there is none */
     uint64_t first, samples; /* its samples are [first, first + samples) of the dataset */
     bool is_files;           /* several files, each a sample */
 };
@@ -104,7 +106,8 @@ struct weir_place {
     uint64_t off, size;
     const char *key;     /* of the file, below the dataset's prefix; borrowed from the index */
     const char *codec;   /* "": none */
-    uint64_t file_bytes; /* of the file when it was indexed: another size, and it is another file */
+    uint64_t file_bytes; /* of the file when it was indexed: another size or time, and it is */
+    int64_t time_ns;     /* another file */
     struct weir_marks marks;
 };
 /* 0, or -EBADMSG for an index that is damaged there; -EINVAL for a number beyond the last. */

@@ -108,13 +108,6 @@ int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, 
 
 /* ---- objects ---- */
 
-static int full_key(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_supply *supply,
-                    const char *key)
-{
-    int size = snprintf(out, WEIR_KEY_BYTES_MAX + 1, "%s%s", supply->prefix, key);
-    return size <= WEIR_KEY_BYTES_MAX ? 0 : weir_fail(ENAMETOOLONG, "'%s' is too long", key);
-}
-
 /* Objects of one read, opened as it gets there. */
 struct opening {
     const struct weir_supply *supply;
@@ -207,10 +200,10 @@ static int decompress(struct weir_piece *piece, const struct weir_index_shard *s
                       const struct weir_supply *supply, uint64_t *good)
 {
     struct weir_flow *flow;
-    char key[WEIR_KEY_BYTES_MAX + 1];
-    int code = full_key(key, supply, shard->key);
+    struct weir_place place;
+    int code = weir_index_find(supply->index, piece->first, &place);
     if (!code)
-        code = weir_flow_open(&flow, supply->store, key, shard->codec, shard->raw_bytes);
+        code = weir_data_flow(supply->data, &place, shard->raw_bytes, &flow);
     if (code)
         return code;
     while (!code && *good < shard->raw_bytes) {

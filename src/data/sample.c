@@ -34,11 +34,9 @@ static int read_plain(struct weir_data_sample *s)
 
 static int read_compressed(struct weir_data_sample *s)
 {
-    char key[2 * WEIR_KEY_BYTES_MAX];
     struct weir_flow *flow;
-    snprintf(key, sizeof key, "%s%s", weir_data_prefix(s->data), s->place.key);
     /* What follows the sample is not looked at, however much it is. */
-    int code = weir_flow_open(&flow, weir_data_store(s->data), key, s->place.codec, UINT64_MAX);
+    int code = weir_data_flow(s->data, &s->place, UINT64_MAX, &flow);
     if (code)
         return code;
     code = weir_flow_skip(flow, s->place.off);

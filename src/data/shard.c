@@ -26,6 +26,7 @@ void weir_shard_encode(uint8_t out[WEIR_SHARD_ROW_BYTES], const struct weir_shar
     weir_store_le(out + 96, s->first_bytes, 8);
     weir_store_le(out + 104, s->each_bytes, 8);
     weir_store_le(out + 112, s->step_bytes, 8);
+    weir_store_le(out + 120, s->marks_stamp, 8);
 }
 
 /* How many numbers there are; false if that overflows. */
@@ -120,6 +121,7 @@ const char *weir_shard_decode(struct weir_shard *out, const uint8_t row[WEIR_SHA
         .first_bytes = weir_load_le(row + 96, 8),
         .each_bytes = weir_load_le(row + 104, 8),
         .step_bytes = weir_load_le(row + 112, 8),
+        .marks_stamp = weir_load_le(row + 120, 8),
     };
     const char *fault = entries_fault(out, begin, end);
     if (!fault)

@@ -31,6 +31,7 @@ struct weir_shard {
     uint64_t entries_at, entries_bytes; /* within the index */
     uint64_t marks_at, marks;
     uint64_t first_bytes, each_bytes, step_bytes;
+    uint64_t marks_stamp;
 };
 
 /* Where the keys and codecs of rows are: a zero byte first and last. */

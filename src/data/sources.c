@@ -78,6 +78,7 @@ static bool is_same(const struct weir_index_shard *shard, const struct weir_shar
 {
     return !shard->is_files && !strcmp(shard->codec, plan->codec) &&
            shard->file_bytes == plan->file_bytes && shard->time_ns == plan->time_ns &&
+           shard->marks_stamp == plan->marks_stamp &&
            (plan->samples == UINT64_MAX || plan->samples == shard->samples);
 }
 

@@ -319,6 +319,11 @@ static void fingerprint_shard(struct weir_sha256_stream *stream,
     weir_sha256_more(stream, shard->key, strlen(shard->key) + 1);
     weir_sha256_more(stream, shard->codec, strlen(shard->codec) + 1);
     weir_sha256_more(stream, numbers, sizeof numbers);
+    if (!shard->marks_key)
+        return;
+    weir_store_le(numbers, shard->marks_stamp, 8);
+    weir_sha256_more(stream, shard->marks_key, strlen(shard->marks_key) + 1);
+    weir_sha256_more(stream, numbers, 8);
 }
 
 int weir_survey_fingerprint(const struct weir_survey *s, uint8_t out[WEIR_SHA256_BYTES])

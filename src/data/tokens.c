@@ -156,6 +156,16 @@ static int add_apart(struct weir_survey *survey, const struct schema *schema,
     return weir_survey_add(survey, &plan);
 }
 
+/* Either file may change. */
+static uint64_t stamp(const struct weir_survey_file *idx)
+{
+    uint8_t numbers[16], sum[WEIR_SUM_BYTES];
+    weir_store_le(numbers, idx->size_bytes, 8);
+    weir_store_le(numbers + 8, (uint64_t)idx->time_ns, 8);
+    weir_sum(sum, numbers, sizeof numbers);
+    return weir_load_le(sum, 8);
+}
+
 static int add_shard(struct weir_survey *survey, const struct schema *schema,
                      const struct weir_survey_file *bin, const struct weir_survey_file *idx,
                      const struct weir_token_file *file)
@@ -173,8 +183,8 @@ static int add_shard(struct weir_survey *survey, const struct schema *schema,
         .step_bytes = schema->seq_len * schema->width,
         .marks_key = idx->key,
     };
-    if (idx->key && idx->time_ns > plan.time_ns) /* either may change */
-        plan.time_ns = idx->time_ns;
+    if (idx->key)
+        plan.marks_stamp = stamp(idx);
     return schema->is_apart ? add_apart(survey, schema, plan, count)
                             : weir_survey_add(survey, &plan);
 }

@@ -91,6 +91,46 @@ static void another_time_is_another_file(void)
     free(after);
 }
 
+static void set_time(const char *path, time_t seconds)
+{
+    struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+}
+
+/* What says where documents begin is a file, too: its time and its size tell, whichever of the two
+ * files is the newer one. */
+static void another_idx_is_another_shard(void)
+{
+    const char *dir = make_dataset();
+    char *bin = strdup(path_in(dir, "a.bin")), *idx = strdup(path_in(dir, "a.idx"));
+    set_time(bin, 2000000000);
+    set_time(idx, 1000000000);
+    opened(dir, 0, true, 3, 13);
+    set_time(idx, 1000000001);
+    opened(dir, 0, true, 1, 13);
+    opened(dir, 0, false, 0, 13);
+    tokens_megatron(dir, "a", (uint32_t[]){20, 20, 20}, 3);
+    set_time(bin, 2000000000);
+    set_time(idx, 1000000001);
+    opened(dir, 0, true, 1, 13);
+    opened(dir, 0, false, 0, 13);
+    free(bin);
+    free(idx);
+}
+
+/* A copy of the dataset has other times: whoever trusts the index that came along reads it. */
+static void a_trusted_index_knows_no_times(void)
+{
+    const char *dir = make_dataset();
+    opened(dir, 0, true, 3, 13);
+    set_time(path_in(dir, "a.bin"), 2000000000);
+    weir_data *data = data_at(dir, OPTIONS, WEIR_DATA_TRUST);
+    weir_data_sample *sample;
+    OK(weir_data_sample_open(&sample, data, 0));
+    weir_data_sample_close(sample);
+    weir_data_close(data);
+}
+
 /* The file in which the bytes of the index are. */
 static char *index_path(const char *url)
 {
@@ -319,6 +359,8 @@ int main(void)
     RUN(an_index_is_made_once);
     RUN(what_changed_is_noticed);
     RUN(another_time_is_another_file);
+    RUN(another_idx_is_another_shard);
+    RUN(a_trusted_index_knows_no_times);
     RUN(a_damaged_index_is_made_anew);
     RUN(beside_the_data_in_a_store);
     RUN(an_index_that_came_along);

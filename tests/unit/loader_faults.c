@@ -1,6 +1,8 @@
 /* A loader when things go wrong: a damaged sample is named, and fails where it stands in the order
  * and nowhere else; bounds hold; a child of fork() is told; what is not there is not guessed.
  */
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,15 +52,23 @@ static int numbers_of(weir_data *data, const weir_loader_options *opts, uint64_t
     return code;
 }
 
+/* Writes over a file as a failing disk does: its time stays. */
+static void spoil(const char *path, uint64_t at, const char *bytes, size_t size)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && !fstat(fd, &st));
+    CHECK(pwrite(fd, bytes, size, (off_t)at) == (ssize_t)size);
+    CHECK(!futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim}) && !close(fd));
+}
+
 /* Spoils the sample in its file, so that its own format notices. */
 static void spoil_sample(const char *dir, weir_data *data, uint64_t number)
 {
     weir_data_sample *sample;
     OK(weir_data_sample_open(&sample, data, number));
     const weir_data_sample_info *info = weir_data_sample_get(sample);
-    FILE *file = fopen(path_in(dir, info->key), "r+");
-    CHECK(file && !fseek(file, (long)info->off, SEEK_SET));
-    CHECK(fwrite("\xff\xff\xff\xff", 4, 1, file) == 1 && !fclose(file));
+    spoil(path_in(dir, info->key), info->off, "\xff\xff\xff\xff", 4);
     weir_data_sample_close(sample);
 }
 
@@ -135,9 +145,7 @@ static void what_is_left_of_a_compressed_shard_is_delivered(void)
     weir_data *data = shards_open(dir, zipped);
     weir_data_shard shard;
     OK(weir_data_shard_get(data, 0, &shard));
-    FILE *file = fopen(path_in(dir, shard.key), "r+");
-    CHECK(file && !fseek(file, (long)shard.file_bytes - 20, SEEK_SET));
-    CHECK(fwrite("0123456789", 10, 1, file) == 1 && !fclose(file));
+    spoil(path_in(dir, shard.key), shard.file_bytes - 20, "0123456789", 10);
     weir_loader_options opts = options(10);
     opts.flags = 0;
     opts.end = 2000;
@@ -159,6 +167,27 @@ static void a_file_that_changed_is_not_read(void)
     CHECK(strstr(weir_error_text(), "has changed"));
     CHECK(count < N);
     weir_data_close(data);
+}
+
+/* Of the same size: only its time tells. */
+static void a_file_that_was_written_anew_is_not_read(void)
+{
+    const struct kind *of[] = {plain, zipped};
+    for (int k = 0; k < 2; k++) {
+        const char *dir = shards_make(of[k], SHARDS, EACH);
+        weir_data *data = shards_open(dir, of[k]);
+        weir_data_shard shard;
+        weir_data_sample *sample;
+        uint64_t numbers[N], count;
+        weir_loader_options opts = options(5);
+        OK(weir_data_shard_get(data, 2, &shard));
+        struct timespec times[2] = {{.tv_sec = 2000000000}, {.tv_sec = 2000000000}};
+        CHECK(!utimensat(AT_FDCWD, path_in(dir, shard.key), times, 0));
+        CHECK_EQ(numbers_of(data, &opts, numbers, &count), -ESTALE);
+        CHECK(strstr(weir_error_text(), "has changed"));
+        CHECK_EQ(weir_data_sample_open(&sample, data, shard.first), -ESTALE);
+        weir_data_close(data);
+    }
 }
 
 static void memory_is_bounded(void)
@@ -293,6 +322,7 @@ int main(void)
     RUN(a_damaged_block_spoils_only_its_samples);
     RUN(what_is_left_of_a_compressed_shard_is_delivered);
     RUN(a_file_that_changed_is_not_read);
+    RUN(a_file_that_was_written_anew_is_not_read);
     RUN(memory_is_bounded);
     RUN(batches_can_be_kept);
     RUN(only_the_fields_that_are_wanted);
