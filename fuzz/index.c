@@ -30,7 +30,8 @@ static void look(const struct weir_index *index, uint64_t sample)
     PROMISE(sample >= shard.first && sample - shard.first < shard.samples);
     PROMISE(strlen(place.key) <= WEIR_INDEX_TAIL_BYTES * WEIR_KEY_BYTES_MAX);
     if (shard.is_files)
-        PROMISE(!place.off && place.size == place.file_bytes);
+        PROMISE(!place.off && place.size == place.file_bytes &&
+                place.size <= WEIR_OBJECT_BYTES_MAX);
     else
         PROMISE(place.off <= shard.raw_bytes && place.size <= shard.raw_bytes - place.off);
     for (uint64_t i = 0; i < place.marks.count; i++)
@@ -48,6 +49,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put_right(bytes, size);
     if (!weir_index_open_bytes(&index, bytes, size)) {
         uint64_t count = weir_index_count(index);
+        weir_index_check(index);
+        PROMISE(weir_index_bytes_max(index) <= WEIR_OBJECT_BYTES_MAX);
+        PROMISE(!count || weir_index_bytes(index) / count <= weir_index_bytes_max(index));
         for (uint64_t i = 0; i < count && i < LOOKS_MAX; i++) {
             look(index, i);
             look(index, count - 1 - i);

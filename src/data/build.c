@@ -212,6 +212,21 @@ static int scan_all(struct work *work, size_t shards)
     return work->code ? weir_fail_text(work->code, work->text) : 0;
 }
 
+/* Does an index have the shard, and is what it has of it in order? Else it is scanned again. */
+static bool is_known(const struct work *work, const struct weir_shard_plan *plan, struct slot *slot)
+{
+    struct weir_shard shard;
+    const uint8_t *entries, *marks;
+    uint64_t bytes, bytes_max;
+    if (!weir_sources_find(work->build->sources, plan, &slot->from, &slot->row))
+        return false;
+    if (!weir_index_row(slot->from, slot->row, &shard, &entries, &marks) &&
+        !weir_shard_measure(&shard, entries, &bytes, &bytes_max))
+        return true;
+    slot->from = NULL;
+    return false;
+}
+
 /* Looks up what is known; returns how many shards are to be scanned. */
 static size_t look_up(struct work *work)
 {
@@ -219,8 +234,7 @@ static size_t look_up(struct work *work)
     for (size_t i = 0; i < work->count; i++) {
         const struct weir_shard_plan *plan = weir_survey_shard(work->build->survey, i);
         struct slot *slot = &work->slots[i];
-        if (!needs_scan(plan) ||
-            weir_sources_find(work->build->sources, plan, &slot->from, &slot->row))
+        if (!needs_scan(plan) || is_known(work, plan, slot))
             continue;
         work->total += plan->file_bytes;
         shards++;

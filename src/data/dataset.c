@@ -72,6 +72,8 @@ static int use(struct opening *o, weir_store *store, const char *key)
 {
     struct weir_index *index;
     int code = weir_index_open(&index, store, key);
+    if (!code && weir_index_is_read(index) && (code = weir_index_check(index)))
+        weir_index_close(index); /* a plain file, perhaps: no seal will see it */
     if (code == -EBADMSG || code == -EPROTO || code == -EKEYREJECTED)
         return -ENOENT; /* it can be made again */
     if (code)

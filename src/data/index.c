@@ -132,11 +132,39 @@ int weir_index_row(const struct weir_index *index, uint64_t i, struct weir_shard
     int code = touch(index, out->entries_at, out->entries_bytes);
     if (!code)
         code = touch(index, out->marks_at, out->marks * out->mark_width);
-    if (!code) {
-        *entries = index->data + out->entries_at;
-        *marks = index->data + out->marks_at;
+    if (code)
+        return code;
+    *entries = index->data + out->entries_at;
+    *marks = index->data + out->marks_at;
+    if (out->sum && out->sum != weir_shard_sum(out, *entries, *marks))
+        return weir_fail(EBADMSG,
+                         "the index '%s' is damaged: the entries of shard '%s' do not "
+                         "match their sum",
+                         index->name, out->key);
+    return 0;
+}
+
+int weir_index_check(const struct weir_index *index)
+{
+    uint64_t all = 0, most = 0;
+    for (uint64_t i = 0; i < index->tail.shards; i++) {
+        struct weir_shard shard;
+        const uint8_t *entries, *marks;
+        uint64_t bytes, bytes_max;
+        int code = weir_index_row(index, i, &shard, &entries, &marks);
+        if (code)
+            return code;
+        const char *fault = weir_shard_measure(&shard, entries, &bytes, &bytes_max);
+        if (!fault && __builtin_add_overflow(all, bytes, &all))
+            fault = "its samples are too large";
+        if (fault)
+            return weir_fail(EBADMSG, "the index '%s' is damaged: shard '%s': %s", index->name,
+                             shard.key, fault);
+        most = bytes_max > most ? bytes_max : most;
     }
-    return code;
+    if (all != index->tail.sample_bytes || most != index->tail.sample_bytes_max)
+        return damaged(index, "its samples have other sizes than it says");
+    return 0;
 }
 
 uint64_t weir_index_shard_of(const struct weir_index *index, uint64_t sample)
@@ -240,23 +268,58 @@ int weir_index_find(const struct weir_index *index, uint64_t sample, struct weir
 
 /* ---- opening ---- */
 
+/* What all shards have, which others add up without a look. */
+struct total {
+    uint64_t samples, file_bytes, raw_bytes;
+    uint64_t sample_bytes_max; /* that all samples may have together */
+};
+
+static const char *add_shard(struct total *total, const struct weir_shard *shard)
+{
+    uint64_t bytes = shard->raw_bytes;
+    if (shard->first != total->samples)
+        return "its samples do not follow those of the shard before it";
+    if (__builtin_add_overflow(total->samples, shard->samples, &total->samples))
+        return "there are too many samples";
+    if ((shard->kind == WEIR_ENTRIES_NONE &&
+         __builtin_mul_overflow(shard->samples, shard->each_bytes, &bytes)) ||
+        __builtin_add_overflow(total->sample_bytes_max, bytes, &total->sample_bytes_max))
+        return "its samples are too large";
+    total->file_bytes += shard->file_bytes; /* neither overflows, being at most 2^51 */
+    total->raw_bytes += shard->raw_bytes;
+    if (total->file_bytes > WEIR_INDEX_BYTES_MAX || total->raw_bytes > WEIR_INDEX_BYTES_MAX)
+        return "all shards together are too large";
+    return NULL;
+}
+
+/* The sizes of samples that the tail has can be those of its shards. */
+static bool sizes_fit(const struct weir_index_tail *tail, const struct total *total)
+{
+    uint64_t all = tail->sample_bytes, most = tail->sample_bytes_max;
+    if (all > total->sample_bytes_max || all > WEIR_INDEX_BYTES_MAX ||
+        most > WEIR_OBJECT_BYTES_MAX || most > all)
+        return false;
+    return !tail->samples || all / tail->samples <= most;
+}
+
 static int check_rows(struct weir_index *index)
 {
-    uint64_t samples = 0;
+    struct total total = {0};
     for (uint64_t i = 0; i < index->tail.shards; i++) {
         struct weir_shard shard;
         const char *fault = row(index, i, &shard);
-        if (!fault && shard.first != samples)
-            fault = "its samples do not follow those of the shard before it";
-        if (!fault && __builtin_add_overflow(samples, shard.samples, &samples))
-            fault = "there are too many samples";
+        if (!fault)
+            fault = add_shard(&total, &shard);
         if (fault)
             return weir_fail(EBADMSG, "the index '%s' is damaged: shard %" PRIu64 ": %s",
                              index->name, i, fault);
         index->firsts[i] = shard.first;
     }
-    index->firsts[index->tail.shards] = samples;
-    return samples == index->tail.samples ? 0 : damaged(index, "samples are missing");
+    index->firsts[index->tail.shards] = total.samples;
+    if (total.samples != index->tail.samples)
+        return damaged(index, "samples are missing");
+    return sizes_fit(&index->tail, &total) ? 0
+                                           : damaged(index, "its samples cannot be of their size");
 }
 
 static int open_schema(struct weir_index *index)

@@ -24,7 +24,9 @@
  *             88  1  entries: 0 none, 1 ends, 2 ranges, 3 files
  *             89  1  bytes of a number in the entries, 4 or 8
  *             90  1  bytes of a mark, 4 or 8
- *             91  5  zeros
+ *             91  1  zero
+ *             92  4  of XXH3-128 over two XXH3-128, of the entries and of the marks, the first 4
+ *                    bytes; 0: none was made
  *             96  8  where the first sample begins   \
  *            104  8  bytes of each sample             |  without entries
  *            112  8  from one sample to the next     /

@@ -211,7 +211,11 @@ int weir_index_put_shard(struct weir_index_put *put, const struct weir_shard *gi
         return weir_fail(EBADMSG, "shard '%s' cannot be indexed: %s", shard.key, fault);
     if (put->tail.shards == WEIR_INDEX_SHARDS_MAX)
         return weir_fail(EFBIG, "a dataset of more than %" PRIu64 " shards", WEIR_INDEX_SHARDS_MAX);
+    if (__builtin_add_overflow(put->tail.sample_bytes, bytes, &bytes) ||
+        bytes > WEIR_INDEX_BYTES_MAX)
+        return weir_fail(EFBIG, "a dataset of more than 4 EiB");
     shard.first = put->tail.samples;
+    shard.sum = weir_shard_sum(&shard, entries, marks);
     shard.entries_at = put->offset;
     int code = emit_aligned(put, entries, shard.entries_bytes);
     shard.marks_at = put->offset;
@@ -224,7 +228,7 @@ int weir_index_put_shard(struct weir_index_put *put, const struct weir_shard *gi
     digest_shard(put, &shard, entries);
     put->tail.shards++;
     put->tail.samples += shard.samples;
-    put->tail.sample_bytes += bytes;
+    put->tail.sample_bytes = bytes;
     if (bytes_max > put->tail.sample_bytes_max)
         put->tail.sample_bytes_max = bytes_max;
     return 0;

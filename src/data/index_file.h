@@ -15,6 +15,9 @@ enum {
     WEIR_FORMAT_NAME_BYTES = 16,
 };
 
+/* Of a dataset, so that sums of its sizes do not overflow. */
+#define WEIR_INDEX_BYTES_MAX ((uint64_t)1 << 62)
+
 struct weir_index_tail {
     uint64_t samples, shards, sample_bytes, sample_bytes_max;
     uint64_t shards_at, strings_at;
@@ -36,7 +39,9 @@ uint64_t weir_index_file_bytes(const struct weir_index *index);
 bool weir_index_is_read(const struct weir_index *index);
 /* The same index as another object. */
 int weir_index_copy(const struct weir_index *index, weir_store *store, const char *key);
-/* A shard with all its entries and marks, checked against the seal; borrowed. */
+/* All of it, for one that no seal speaks for: -EBADMSG if anything in it is damaged. Reads it. */
+int weir_index_check(const struct weir_index *index);
+/* A shard with all its entries and marks, checked against the seal and their sum; borrowed. */
 int weir_index_row(const struct weir_index *index, uint64_t i, struct weir_shard *out,
                    const uint8_t **entries, const uint8_t **marks);
 

@@ -236,9 +236,13 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
     source->is_scattered = is_sparse && !extent.compressed && !source->supply.is_mapped;
     if (source->row_bytes > loader->row_bytes)
         loader->row_bytes = source->row_bytes;
+    uint64_t batch, all;
     if (__builtin_add_overflow(*need, memory_of(loader, source, &extent), need) ||
-        *need + opts->batch_size * loader->row_bytes > opts->memory_bytes_max)
-        return fail_memory_bound(loader, source, *need + opts->batch_size * loader->row_bytes);
+        __builtin_mul_overflow(opts->batch_size, loader->row_bytes, &batch) ||
+        __builtin_add_overflow(*need, batch, &all))
+        all = UINT64_MAX;
+    if (all == UINT64_MAX || all > opts->memory_bytes_max)
+        return fail_memory_bound(loader, source, all);
     source->lane = weir_alloc(source->lanes_count * sizeof *source->lane);
     return source->lane ? open_order(loader, source, i) : weir_fail_memory();
 }

@@ -34,6 +34,21 @@ static void count_read(struct weir_cost *cost, uint64_t bytes)
 
 /* ---- planning ---- */
 
+static int fail_index(const struct weir_supply *supply, const char *why)
+{
+    return weir_fail(EBADMSG, "the index of '%s' is damaged: %s: make it anew",
+                     weir_data_info_get(supply->data)->url, why);
+}
+
+/* One more sample of a list. */
+static int add_room(struct weir_piece *piece, const struct weir_supply *supply, uint64_t size)
+{
+    if (__builtin_add_overflow(piece->bytes, size, &piece->bytes) ||
+        __builtin_add_overflow(piece->bytes, LINE, &piece->bytes))
+        return fail_index(supply, "its samples are too large");
+    return 0;
+}
+
 int weir_piece_plan_list(struct weir_piece *piece, const struct weir_supply *supply,
                          uint64_t *numbers, uint64_t count)
 {
@@ -42,9 +57,10 @@ int weir_piece_plan_list(struct weir_piece *piece, const struct weir_supply *sup
     for (uint64_t i = 0; i < count; i++) {
         struct weir_place place;
         int code = weir_index_find(supply->index, numbers[i], &place);
+        if (!code)
+            code = add_room(&plan, supply, place.size);
         if (code)
             return code;
-        plan.bytes += place.size + LINE;
         plan.shard = i ? plan.shard : place.shard;
     }
     plan.bytes = weir_slab_room(plan.bytes);
@@ -60,9 +76,10 @@ static int plan_files(struct weir_piece *piece, const struct weir_supply *supply
     for (uint64_t i = 0; i < piece->count; i++) {
         struct weir_place place;
         int code = weir_index_find(supply->index, piece->first + i, &place);
+        if (!code)
+            code = add_room(piece, supply, place.size);
         if (code)
             return code;
-        piece->bytes += place.size + LINE;
     }
     return 0;
 }
@@ -349,6 +366,30 @@ static void read_list(struct weir_piece *piece, const struct item *items, struct
             piece->offs[items[done].row] = UINT64_MAX;
 }
 
+/* Where each goes: behind the table of that. What they take was found when the piece was planned,
+ * but is not believed again. */
+static int lay_out(struct weir_piece *piece, const struct item *items, struct weir_span *spans,
+                   const struct weir_supply *supply)
+{
+    uint64_t at = (piece->count * sizeof *piece->offs + LINE - 1) / LINE * LINE;
+    uint64_t room = piece->slab->room;
+    uint64_t *offs = (uint64_t *)piece->slab->data;
+    for (uint64_t i = 0; i < piece->count; i++) {
+        const struct weir_place *place = &items[i].place;
+        if (at > room || place->size > room - at)
+            return fail_index(supply, "its samples have other sizes than before");
+        spans[i] = (struct weir_span){.off = place->off,
+                                      .size = place->size,
+                                      .rows = 1,
+                                      .to = (char *)piece->slab->data + at};
+        offs[items[i].row] = at;
+        at = (at + place->size + LINE - 1) / LINE * LINE;
+    }
+    piece->offs = offs;
+    piece->data = piece->slab->data;
+    return 0;
+}
+
 static int load_list(struct weir_piece *piece, const struct weir_supply *supply,
                      struct weir_cost *cost)
 {
@@ -358,19 +399,10 @@ static int load_list(struct weir_piece *piece, const struct weir_supply *supply,
     int code = items && spans && piece->slab ? 0 : weir_fail_memory();
     if (!code)
         code = find_items(items, piece, supply);
-    if (!code) {
-        uint64_t at = (piece->count * sizeof *piece->offs + LINE - 1) / LINE * LINE;
-        piece->offs = (uint64_t *)piece->slab->data;
-        piece->data = piece->slab->data;
-        for (uint64_t i = 0; i < piece->count; i++) {
-            const struct weir_place *place = &items[i].place;
-            spans[i] = (struct weir_span){
-                .off = place->off, .size = place->size, .rows = 1, .to = (char *)piece->data + at};
-            piece->offs[items[i].row] = at;
-            at = (at + place->size + LINE - 1) / LINE * LINE;
-        }
+    if (!code)
+        code = lay_out(piece, items, spans, supply);
+    if (!code)
         read_list(piece, items, spans, supply, cost);
-    }
     free(items);
     free(spans);
     return code;

@@ -66,7 +66,7 @@ int weir_piece_plan_list(struct weir_piece *piece, const struct weir_supply *sup
                          uint64_t *numbers, uint64_t count);
 
 /* Loads pieces; windows can be loaded together, with several reads under way. Only a lack of memory
- * is a failure (of all). */
+ * and a damaged index are failures (of all). */
 int weir_pieces_load(struct weir_piece *const *pieces, size_t count,
                      const struct weir_supply *supply, struct weir_cost *cost);
 /* Nothing of it is there, for the reason that this thread's text is. */

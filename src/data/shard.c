@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/index.h"
 #include "util/bytes.h"
 
 void weir_shard_encode(uint8_t out[WEIR_SHARD_ROW_BYTES], const struct weir_shard *s,
@@ -27,6 +28,7 @@ void weir_shard_encode(uint8_t out[WEIR_SHARD_ROW_BYTES], const struct weir_shar
     weir_store_le(out + 104, s->each_bytes, 8);
     weir_store_le(out + 112, s->step_bytes, 8);
     weir_store_le(out + 120, s->marks_stamp, 8);
+    weir_store_le(out + 92, s->sum, 4);
 }
 
 /* How many numbers there are; false if that overflows. */
@@ -55,12 +57,25 @@ static bool is_within(uint64_t at, uint64_t size, uint64_t begin, uint64_t end)
     return at >= begin && at <= end && size <= end - at;
 }
 
+/* No file that can be read is larger; where there are several, there are that many. */
+static const char *sizes_fault(const struct weir_shard *s)
+{
+    uint64_t most = WEIR_OBJECT_BYTES_MAX;
+    if (s->kind == WEIR_ENTRIES_FILES)
+        most *= WEIR_INDEX_FILES;
+    if (s->file_bytes > most || s->raw_bytes > most)
+        return "it is larger than a file can be (2 TiB)";
+    if (!s->codec[0] && s->raw_bytes > s->file_bytes)
+        return "it has more bytes than its file";
+    return NULL;
+}
+
 static const char *entries_fault(const struct weir_shard *s, uint64_t begin, uint64_t end)
 {
     uint64_t numbers, bytes;
     if (s->kind > WEIR_ENTRIES_FILES)
         return "its entries are of no known kind";
-    if (s->kind != WEIR_ENTRIES_NONE && s->width != 4 && s->width != 8)
+    if (s->kind == WEIR_ENTRIES_NONE ? s->width != 0 : s->width != 4 && s->width != 8)
         return "its entries are of an impossible width";
     if (!count_numbers(s, &numbers) || __builtin_mul_overflow(numbers, s->width, &bytes))
         return "it has an impossible number of samples";
@@ -77,7 +92,8 @@ static const char *each_fault(const struct weir_shard *s)
     uint64_t end;
     if (s->kind != WEIR_ENTRIES_NONE || !s->samples)
         return NULL;
-    if (!s->each_bytes || __builtin_mul_overflow(s->samples - 1, s->step_bytes, &end) ||
+    if (!s->each_bytes || (!s->step_bytes && s->samples > 1) ||
+        __builtin_mul_overflow(s->samples - 1, s->step_bytes, &end) ||
         __builtin_add_overflow(end, s->first_bytes, &end) ||
         __builtin_add_overflow(end, s->each_bytes, &end) || end > s->raw_bytes)
         return "its samples lie outside of it";
@@ -87,9 +103,7 @@ static const char *each_fault(const struct weir_shard *s)
 static const char *marks_fault(const struct weir_shard *s, uint64_t begin, uint64_t end)
 {
     uint64_t bytes;
-    if (!s->marks)
-        return NULL;
-    if (s->mark_width != 4 && s->mark_width != 8)
+    if (s->marks && s->mark_width != 4 && s->mark_width != 8)
         return "its marks are of an impossible width";
     if (__builtin_mul_overflow(s->marks, s->mark_width, &bytes) ||
         !is_within(s->marks_at, bytes, begin, end) || s->marks_at % 8)
@@ -122,8 +136,11 @@ const char *weir_shard_decode(struct weir_shard *out, const uint8_t row[WEIR_SHA
         .each_bytes = weir_load_le(row + 104, 8),
         .step_bytes = weir_load_le(row + 112, 8),
         .marks_stamp = weir_load_le(row + 120, 8),
+        .sum = (uint32_t)weir_load_le(row + 92, 4),
     };
-    const char *fault = entries_fault(out, begin, end);
+    const char *fault = sizes_fault(out);
+    if (!fault)
+        fault = entries_fault(out, begin, end);
     if (!fault)
         fault = each_fault(out);
     return fault ? fault : marks_fault(out, begin, end);
@@ -133,9 +150,9 @@ const char *weir_shard_decode(struct weir_shard *out, const uint8_t row[WEIR_SHA
 
 void weir_shard_entry(const struct weir_shard *s, uint64_t i, uint64_t *off, uint64_t *size)
 {
-    uint64_t width = s->width;
+    uint64_t width = s->kind == WEIR_ENTRIES_NONE ? 0 : s->width;
     *off = s->kind == WEIR_ENTRIES_RANGES ? 2 * i * width : i * width;
-    *size = s->kind == WEIR_ENTRIES_NONE ? 0 : 2 * width;
+    *size = 2 * width;
 }
 
 const char *weir_shard_locate(const struct weir_shard *s, const uint8_t *entries, uint64_t i,
@@ -181,25 +198,54 @@ const char *weir_file_record_decode(struct weir_file_record *out, const uint8_t 
         .size_bytes = weir_load_le(record, 8),
         .time_ns = (int64_t)weir_load_le(record + 8, 8),
     };
-    return NULL;
+    return out->size_bytes > WEIR_OBJECT_BYTES_MAX ? "a file is larger than one can be (2 TiB)"
+                                                   : NULL;
+}
+
+uint32_t weir_shard_sum(const struct weir_shard *s, const uint8_t *entries, const uint8_t *marks)
+{
+    uint8_t sums[2 * WEIR_SUM_BYTES], sum[WEIR_SUM_BYTES];
+    weir_sum(sums, entries, s->entries_bytes);
+    weir_sum(sums + WEIR_SUM_BYTES, marks, s->marks * s->mark_width);
+    weir_sum(sum, sums, sizeof sums);
+    return (uint32_t)weir_load_le(sum, 4);
+}
+
+/* Of sample i, whose entries are looked at. */
+static const char *measure_one(const struct weir_shard *s, const uint8_t *entries, uint64_t i,
+                               uint64_t *size)
+{
+    struct weir_file_record file;
+    uint64_t off;
+    const char *fault = weir_shard_locate(s, entries, i, &off, size);
+    if (fault || s->kind != WEIR_ENTRIES_FILES)
+        return fault;
+    fault = weir_file_record_decode(&file, entries + off, *size);
+    *size = fault ? 0 : file.size_bytes;
+    return fault;
 }
 
 const char *weir_shard_measure(const struct weir_shard *s, const uint8_t *entries, uint64_t *bytes,
                                uint64_t *bytes_max)
 {
-    *bytes = s->kind == WEIR_ENTRIES_NONE ? s->samples * s->each_bytes : 0;
-    *bytes_max = s->kind == WEIR_ENTRIES_NONE && s->samples ? s->each_bytes : 0;
-    for (uint64_t i = 0; s->kind != WEIR_ENTRIES_NONE && i < s->samples; i++) {
-        uint64_t off, size;
-        const char *fault = weir_shard_locate(s, entries, i, &off, &size);
-        struct weir_file_record file;
-        if (!fault && s->kind == WEIR_ENTRIES_FILES) {
-            fault = weir_file_record_decode(&file, entries + off, size);
-            size = file.size_bytes;
-        }
+    const char *fault = sizes_fault(s);
+    *bytes = *bytes_max = 0;
+    if (!fault)
+        fault = each_fault(s);
+    if (fault)
+        return fault;
+    if (s->kind == WEIR_ENTRIES_NONE) {
+        *bytes_max = s->samples ? s->each_bytes : 0;
+        return __builtin_mul_overflow(s->samples, s->each_bytes, bytes) ? "its samples are too many"
+                                                                        : NULL;
+    }
+    for (uint64_t i = 0; i < s->samples; i++) {
+        uint64_t size;
+        fault = measure_one(s, entries, i, &size);
         if (fault)
             return fault;
-        *bytes += size;
+        if (__builtin_add_overflow(*bytes, size, bytes) || *bytes > s->raw_bytes)
+            return "its samples are larger than it is";
         *bytes_max = size > *bytes_max ? size : *bytes_max;
     }
     return NULL;

@@ -32,6 +32,7 @@ struct weir_shard {
     uint64_t marks_at, marks;
     uint64_t first_bytes, each_bytes, step_bytes;
     uint64_t marks_stamp;
+    uint32_t sum; /* of entries and marks; 0: none was made */
 };
 
 /* Where the keys and codecs of rows are: a zero byte first and last. */
@@ -64,6 +65,8 @@ struct weir_file_record {
 const char *weir_file_record_decode(struct weir_file_record *out, const uint8_t *record,
                                     uint64_t size);
 
+uint32_t weir_shard_sum(const struct weir_shard *shard, const uint8_t *entries,
+                        const uint8_t *marks);
 /* Goes through all entries: NULL, or what is wrong; how large all samples and the largest are. */
 const char *weir_shard_measure(const struct weir_shard *shard, const uint8_t *entries,
                                uint64_t *bytes, uint64_t *bytes_max);

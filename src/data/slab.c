@@ -101,6 +101,8 @@ size_t weir_slab_room(size_t size)
     size_t step = SIZE_MIN / STEPS;
     if (size <= SIZE_MIN)
         return SIZE_MIN;
+    if (size > SIZE_MAX / 2)
+        return size; /* nobody has so much: weir_slab_take() says it */
     while (step * 2 * STEPS < size)
         step *= 2;
     return (size + step - 1) / step * step;

@@ -2,6 +2,7 @@
  * refused, or refuses the lookups that would touch the damage: it never says something else.
  */
 #include "data/index_file.h"
+#include "data/slab.h"
 #include "stores.h"
 #include "util/bytes.h"
 
@@ -215,6 +216,119 @@ static void no_byte_can_hurt(void)
     free(bytes);
 }
 
+/* ---- by somebody who knows how sums are made ---- */
+
+static uint8_t *tail_of(uint8_t *bytes, size_t size)
+{
+    return bytes + size - WEIR_INDEX_TAIL_BYTES;
+}
+
+static uint8_t *row_of(uint8_t *bytes, size_t size, uint64_t shard)
+{
+    return bytes + weir_load_le(tail_of(bytes, size) + 40, 8) + shard * WEIR_SHARD_ROW_BYTES;
+}
+
+static void sum_again(uint8_t *bytes, size_t size)
+{
+    uint8_t *from = row_of(bytes, size, 0), *sum = tail_of(bytes, size) + 160;
+    weir_sum(sum, from, (size_t)(sum - from));
+}
+
+/* With that number in a row, or in the tail, it does not open. */
+static void refused_with(uint64_t shard, size_t at, uint64_t number, unsigned width)
+{
+    size_t size;
+    struct weir_index *index;
+    uint8_t *bytes = bytes_of("index", &size);
+    OK(weir_index_open_bytes(&index, bytes, size));
+    weir_index_close(index);
+    uint8_t *to = shard == SHARDS ? tail_of(bytes, size) : row_of(bytes, size, shard);
+    weir_store_le(to + at, number, width);
+    sum_again(bytes, size);
+    CHECK_EQ(weir_index_open_bytes(&index, bytes, size), -EBADMSG);
+    free(bytes);
+}
+
+static void impossible_sizes_are_refused(void)
+{
+    refused_with(0, 89, 4, 1);                                /* numbers, without entries */
+    refused_with(0, 112, 0, 8);                               /* all samples at one place */
+    refused_with(0, 16, 999, 8);                              /* more in it than in its file */
+    refused_with(1, 72, (uint64_t)1 << 40, 8);                /* no marks, but far away */
+    refused_with(2, 16, WEIR_OBJECT_BYTES_MAX + 1, 8);        /* the file */
+    refused_with(2, 32, UINT64_MAX, 8);                       /* decompressed */
+    refused_with(5, 16, WEIR_OBJECT_BYTES_MAX * 1024 + 1, 8); /* all files */
+    refused_with(SHARDS, 24, UINT64_MAX, 8);                  /* all samples */
+    refused_with(SHARDS, 24, 12344, 8);                       /* less than the largest */
+    refused_with(SHARDS, 32, 1, 8);                           /* less than the average */
+    refused_with(SHARDS, 32, WEIR_OBJECT_BYTES_MAX + 1, 8);   /* the largest */
+}
+
+static uint8_t *record_of_d(uint8_t *bytes, size_t size)
+{
+    uint8_t *at = bytes + weir_load_le(row_of(bytes, size, 5) + 56, 8);
+    return at + 4 * (FILES + 1) + weir_load_le(at + 8, 4);
+}
+
+static void a_file_of_an_impossible_size(void)
+{
+    static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - (1 << 20), (uint64_t)1 << 63,
+                                     WEIR_OBJECT_BYTES_MAX + 1};
+    size_t size;
+    struct weir_index *index;
+    struct weir_place place;
+    uint8_t *bytes = bytes_of("index", &size), *record = record_of_d(bytes, size);
+    CHECK_EQ(weir_load_le(record, 8), 12345);
+    weir_store_le(row_of(bytes, size, 5) + 92, 0, 4); /* as one that has no sum */
+    sum_again(bytes, size);
+    for (int i = 0; i < 4; i++) {
+        weir_store_le(record, sizes[i], 8);
+        OK(weir_index_open_bytes(&index, bytes, size));
+        OK(weir_index_find(index, 16, &place));
+        CHECK_EQ(weir_index_find(index, 17, &place), -EBADMSG);
+        CHECK(strstr(weir_error_text(), "larger than one can be"));
+        CHECK_EQ(weir_index_check(index), -EBADMSG);
+        weir_index_close(index);
+    }
+    weir_store_le(record, 12344, 8); /* not what the tail says */
+    OK(weir_index_open_bytes(&index, bytes, size));
+    CHECK_EQ(weir_index_check(index), -EBADMSG);
+    weir_index_close(index);
+    free(bytes);
+}
+
+/* Also one that would still lie within its shard. */
+static void entries_have_a_sum(void)
+{
+    size_t size;
+    struct weir_index *index;
+    uint8_t *bytes = bytes_of("index", &size);
+    OK(weir_index_open_bytes(&index, bytes, size));
+    OK(weir_index_check(index));
+    for (uint64_t shard = 0; shard < SHARDS; shard++) {
+        uint8_t *row = row_of(bytes, size, shard);
+        uint64_t entries = weir_load_le(row + 64, 8), marks = weir_load_le(row + 80, 8);
+        uint8_t *from = bytes + weir_load_le(row + (entries ? 56 : 72), 8);
+        for (uint64_t i = 0; i < (entries ? entries : 4 * marks); i++) {
+            from[i] ^= 1;
+            CHECK_EQ(weir_index_check(index), -EBADMSG);
+            CHECK(strstr(weir_error_text(), "sum"));
+            from[i] ^= 1;
+        }
+    }
+    OK(weir_index_check(index));
+    weir_index_close(index);
+    free(bytes);
+}
+
+static void there_is_room_for_any_size(void)
+{
+    for (unsigned bit = 0; bit < 64; bit++) {
+        size_t size = (size_t)1 << bit;
+        CHECK(weir_slab_room(size) >= size && weir_slab_room(~size) >= ~size);
+    }
+}
+
 /* On disk a damaged entry is the seal's to see, when it is touched. */
 static void a_damaged_entry_is_refused(void)
 {
@@ -270,6 +384,10 @@ int main(void)
     RUN(marks_are_those_within_the_sample);
     RUN(digest_is_of_the_data);
     RUN(no_byte_can_hurt);
+    RUN(impossible_sizes_are_refused);
+    RUN(a_file_of_an_impossible_size);
+    RUN(entries_have_a_sum);
+    RUN(there_is_room_for_any_size);
     RUN(a_damaged_entry_is_refused);
     RUN(what_lies_outside_is_not_indexed);
     RUN(memory_will_do);

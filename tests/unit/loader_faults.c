@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shards.h"
+#include "util/hash.h"
 
 enum { SHARDS = 4, EACH = 25, N = SHARDS * EACH };
 
@@ -190,6 +191,70 @@ static void a_file_that_was_written_anew_is_not_read(void)
     }
 }
 
+/* The first size in it that is `size`, made another; rows and tail keep their sum, for it is in the
+ * entries. Without sums of those, as in an index that somebody made on purpose. */
+static uint8_t *hostile_index(const char *path, uint64_t size, uint64_t other, size_t *bytes)
+{
+    uint8_t *data = file_read(path, bytes), *tail = data + *bytes - 192, *at = data;
+    uint8_t *rows = data + weir_load_le(tail + 40, 8);
+    while (weir_load_le(at, 8) != size)
+        at++;
+    CHECK(at < rows);
+    weir_store_le(at, other, 8);
+    weir_store_le(rows + 92, 0, 4);
+    weir_sum(tail + 160, rows, (size_t)(tail + 160 - rows));
+    return data;
+}
+
+static void seal(weir_store *store, const char *key, const void *data, size_t size)
+{
+    weir_put *put;
+    OK(weir_remove(store, key));
+    OK(weir_put_open(&put, store, key, NULL));
+    OK(weir_put_write(put, data, size));
+    OK(weir_put_commit(put, NULL));
+    weir_put_close(put);
+}
+
+/* Three files, of which the index says that one has so many bytes that sums with it wrap around.
+ * As a plain file it is not used, and a new one is made; where it is sealed nothing is loaded. */
+static void an_index_that_lies_hurts_nobody(void)
+{
+    static const uint64_t sizes[] = {UINT64_MAX - (1 << 20) + 1, UINT64_MAX, (uint64_t)1 << 63};
+    for (int i = 0; i < 3; i++)
+        for (int sealed = 0; sealed < 2; sealed++) {
+            const char *dir = tmp_path("store"), *copy = dataset_dir();
+            weir_store *store = store_at(dir, NULL);
+            char command[4 * PATH_MAX];
+            uint64_t numbers[3], count;
+            size_t size;
+            uint8_t data[5000] = {0};
+            file_write(path_in(dir, "a.raw"), data, 777);
+            file_write(path_in(dir, "b.raw"), data, 5000);
+            file_write(path_in(dir, "c.raw"), data, 5000);
+            weir_data_close(data_at(dir, NULL, WEIR_DATA_BESIDE));
+            uint8_t *index = hostile_index(path_in(dir, "index.weir"), 777, sizes[i], &size);
+            snprintf(command, sizeof command, "cp -p %s/?.raw %s", dir, copy);
+            CHECK(system(command) == 0);
+            file_write(path_in(copy, "index.weir"), index, size);
+            if (sealed)
+                seal(store, "index.weir", index, size);
+            weir_data *opened = data_at(sealed ? dir : copy, NULL, WEIR_DATA_TRUST);
+            CHECK_EQ(weir_data_info_get(opened)->built, !sealed);
+            weir_loader_options opts = options(3);
+            opts.end = 3;
+            for (int way = 0; way < 3; way++) { /* in order, in windows, from anywhere */
+                opts.flags = way ? WEIR_LOADER_SHUFFLE : 0;
+                opts.window = way == 2 ? UINT64_MAX : 10;
+                CHECK_EQ(numbers_of(opened, &opts, numbers, &count), sealed ? -EBADMSG : 0);
+                CHECK_EQ(count, sealed ? 0 : 3);
+            }
+            weir_data_close(opened);
+            weir_store_close(store);
+            free(index);
+        }
+}
+
 static void memory_is_bounded(void)
 {
     const struct kind *of[] = {plain, zipped, &kinds[7]};
@@ -323,6 +388,7 @@ int main(void)
     RUN(what_is_left_of_a_compressed_shard_is_delivered);
     RUN(a_file_that_changed_is_not_read);
     RUN(a_file_that_was_written_anew_is_not_read);
+    RUN(an_index_that_lies_hurts_nobody);
     RUN(memory_is_bounded);
     RUN(batches_can_be_kept);
     RUN(only_the_fields_that_are_wanted);
