@@ -108,11 +108,8 @@ static inline int samples_scan(struct samples *samples, const struct weir_format
     CHECK(copy);
     memcpy(copy, shard, size);
     *samples = (struct samples){.format = format, .shard = copy, .file = "shard"};
-    struct weir_shard_plan plan = {.key = "shard",
-                                   .codec = "",
-                                   .file_bytes = size,
-                                   .raw_bytes = size,
-                                   .samples = UINT64_MAX};
+    struct weir_shard_plan plan = {
+        .key = "shard", .codec = "", .file_bytes = size, .raw_bytes = size, .samples = UINT64_MAX};
     OK(weir_flow_open_bytes(&flow, copy, size, "", UINT64_MAX));
     int code = format->scan(flow, &plan, NULL, samples_take, samples);
     weir_flow_close(flow);
