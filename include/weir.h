@@ -608,7 +608,12 @@ WEIR_API int weir_data_sample_fields(weir_data_sample *sample, const weir_field 
 typedef struct weir_loader weir_loader;
 typedef struct weir_batch weir_batch;
 
-enum { WEIR_LOADER_SHUFFLE = 1 };
+enum {
+    WEIR_LOADER_SHUFFLE = 1,
+    WEIR_LOADER_BUFFERED = 2, /* read through the kernel's cache: the next epoch comes from there */
+    WEIR_LOADER_DIRECT = 4    /* read around it, but what is there; without either, data is buffered
+                                 that takes at most half of the machine's memory */
+};
 
 typedef struct weir_loader_options {
     size_t struct_size;

@@ -92,19 +92,20 @@ static int read_fields(struct lists *lists, PyObject *fields, weir_loader_option
 
 static int parse(PyObject *args, PyObject *kwargs, PyObject *lists[3], weir_loader_options *opts)
 {
-    static char *names[] = {"parts", "weights", "fields",  "shuffle",  "seed",     "batch_size",
-                            "rank",  "ranks",   "worker",  "workers",  "position", "end",
-                            "lanes", "window",  "threads", "prefetch", "memory",   NULL};
+    static char *names[] = {"parts",      "weights", "fields", "shuffle", "seed",
+                            "batch_size", "rank",    "ranks",  "worker",  "workers",
+                            "position",   "end",     "lanes",  "window",  "threads",
+                            "prefetch",   "memory",  "flags",  NULL};
     int shuffle = 0;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!OO|$pO&O&O&O&O&O&O&O&O&O&O&O&O&", names, &PyList_Type, &lists[0],
+            args, kwargs, "O!OO|$pO&O&O&O&O&O&O&O&O&O&O&O&O&O&", names, &PyList_Type, &lists[0],
             &lists[1], &lists[2], &shuffle, ext_u64, &opts->seed, ext_u64, &opts->batch_size,
             ext_u32, &opts->rank, ext_u32, &opts->ranks, ext_u32, &opts->worker, ext_u32,
             &opts->workers, ext_u64, &opts->position, ext_u64, &opts->end, ext_u32, &opts->lanes,
             ext_u64, &opts->window, ext_u32, &opts->threads, ext_u32, &opts->prefetch, ext_u64,
-            &opts->memory_bytes_max))
+            &opts->memory_bytes_max, ext_u32, &opts->flags))
         return -1;
-    opts->flags = shuffle ? WEIR_LOADER_SHUFFLE : 0;
+    opts->flags |= shuffle ? WEIR_LOADER_SHUFFLE : 0;
     return 0;
 }
 

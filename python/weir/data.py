@@ -157,10 +157,12 @@ class Dataset:
     (weir data sign), and anything else raises; proof: where manifest and signature are, if not in
     the dataset.
 
-    threads, prefetch (batches), memory (bytes): bounds of what is done ahead. Works as it is, and
-    in torch's DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader; with workers,
-    only the latter knows where it is: see state_dict(). What is pickled, and what a child process
-    has, begins where the loop that is under way began: load_state_dict() takes it further.
+    threads, prefetch (batches), memory (bytes): bounds of what is done ahead. buffered: read
+    through the kernel's cache, so that the next epoch comes from there; if not given, where the
+    data takes at most half of the machine's memory; stats() tells. Works as it is, and in torch's
+    DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader; with workers, only the
+    latter knows where it is: see state_dict(). What is pickled, and what a child process has,
+    begins where the loop that is under way began: load_state_dict() takes it further.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "Dataset":
@@ -179,9 +181,10 @@ class Dataset:
                  seq_len: Optional[int] = None, eot: Optional[int] = None,
                  format: Optional[str] = None, options: Optional[dict[str, Any]] = None,
                  epochs: Optional[int] = None, threads: Optional[int] = None, prefetch: int = 8,
-                 memory: int = 512 << 20, collate: str = "stack", as_torch: bool = False,
-                 pin_memory: bool = False, cache: Optional[Url] = None,
-                 verify_key: Optional[Url] = None, proof: Optional[Url] = None,
+                 memory: int = 512 << 20, buffered: Optional[bool] = None,
+                 collate: str = "stack", as_torch: bool = False, pin_memory: bool = False,
+                 cache: Optional[Url] = None, verify_key: Optional[Url] = None,
+                 proof: Optional[Url] = None,
                  progress: Optional[Callable[[int, int], Any]] = None) -> None:
         urls = [url] if isinstance(url, (str, os.PathLike)) else list(url)
         if weights is None and len(urls) != 1:
@@ -209,7 +212,8 @@ class Dataset:
                          ranks=self.dp_size,
                          threads=0 if threads is None else _whole("threads", threads, 0),
                          prefetch=_whole("prefetch", prefetch, 0),
-                         memory=_whole("memory", memory, 0, U64_MAX))
+                         memory=_whole("memory", memory, 0, U64_MAX),
+                         flags=0 if buffered is None else 2 if buffered else 4)
         self._maker = Maker(collate, as_torch, pin_memory)
         self._pid = 0
         self._parts: list[_weir.Data] = []

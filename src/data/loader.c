@@ -153,7 +153,7 @@ void weir_loader_state_get(const weir_loader *loader, weir_loader_state *out)
     *out = (weir_loader_state){
         .seed = loader->opts.seed,
         .position = next_position(loader),
-        .flags = loader->opts.flags,
+        .flags = loader->opts.flags & WEIR_LOADER_SHUFFLE,
         .parts = loader->sources_count,
     };
 }

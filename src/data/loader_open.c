@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/loader.h"
+#include "store/store.h"
 #include "util/sys.h"
 #include "util/thread.h"
 
@@ -187,6 +189,16 @@ static int fail_memory_bound(const struct weir_loader *loader, const struct weir
 
 /* ---- opening ---- */
 
+/* Data that fits the machine's memory is read through the kernel's cache, so that only the first
+ * epoch comes from storage; other data would only push out what is there. */
+static bool is_buffered(const weir_loader_options *opts, const struct weir_index *index)
+{
+    if (opts->flags & (WEIR_LOADER_BUFFERED | WEIR_LOADER_DIRECT))
+        return opts->flags & WEIR_LOADER_BUFFERED;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 && weir_index_bytes(index) / (uint64_t)page <= (uint64_t)pages / 2;
+}
+
 static int open_order(const struct weir_loader *loader, struct weir_source *source, uint32_t i)
 {
     const weir_loader_options *opts = &loader->opts;
@@ -223,6 +235,7 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
                                           .prefix = weir_data_prefix(data),
                                           .index = index,
                                           .slabs = loader->slabs};
+    weir_store_set_keeps(source->supply.store, is_buffered(opts, index));
     source->samples = weir_index_count(index);
     if (!source->samples)
         return weir_fail(EINVAL, "'%s' has no samples", weir_data_info_get(data)->url);

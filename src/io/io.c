@@ -125,7 +125,8 @@ static size_t round_up(size_t size)
 /* Whether the transfer may go around the page cache as it stands. */
 static bool can_be_direct(const struct weir_req *req)
 {
-    if (req->io.file->dfd < 0 || (uintptr_t)req->buf % WEIR_IO_ALIGN || req->off % WEIR_IO_ALIGN)
+    if (req->keep || req->io.file->dfd < 0 || (uintptr_t)req->buf % WEIR_IO_ALIGN ||
+        req->off % WEIR_IO_ALIGN)
         return false;
     if (req->op == WEIR_OP_WRITE)
         return req->len % WEIR_IO_ALIGN == 0;

@@ -163,6 +163,7 @@ static bool send_unit(struct scan *scan, const struct unit *unit, bool only)
     req->len = unit->range.end - unit->range.begin;
     req->cap = in_place ? req->len : WEIR_BUFFER_BYTES;
     req->off = unit->range.begin;
+    req->keep = scan->store->keeps;
     req->blocking = only; /* nothing else is under way: no thread need be woken */
     weir_req_push(req, weir_queue_done, &scan->done);
     weir_tier_submit(scan->store->tier, req);

@@ -101,6 +101,11 @@ void weir_store_read_bytes(weir_store *store, uint64_t out[WEIR_READ_WAYS])
     weir_io_read_bytes(store->io, out);
 }
 
+void weir_store_set_keeps(weir_store *store, bool keeps)
+{
+    store->keeps = keeps;
+}
+
 int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat)
 {
     struct weir_req req;

@@ -2,6 +2,7 @@
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@ struct weir_store {
     unsigned depth;
     unsigned generation;            /* of fork() */
     const struct weir_guard *guard; /* or NULL */
+    atomic_bool keeps;              /* what is read will be read again, and fits into memory */
 };
 
 /* 0, or -ECHILD in a forked child. */
@@ -48,6 +50,8 @@ struct weir_guard {
 };
 /* For as long as the store is open; before any object of it is. Borrowed. */
 void weir_store_set_guard(weir_store *store, const struct weir_guard *guard);
+/* Whether what is read from now on may stay in the kernel's cache. */
+void weir_store_set_keeps(weir_store *store, bool keeps);
 
 /* Bytes that were read of its files, so far, from the page cache, through it, and around it: what
  * is there already is read from there, and long reads of the rest go around it. */

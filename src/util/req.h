@@ -82,6 +82,7 @@ struct weir_req {
     enum weir_op op;
     bool blocking; /* the submitter would only wait: the work may run on its thread */
     bool small;    /* CREATE: one small write follows; do not preallocate, do not go direct */
+    bool keep;     /* READ: it will be read again: it may go through the kernel's cache, and stay */
     bool sync;     /* WRITE: durable when complete; the handle's other writes are complete */
     bool dry;      /* SWEEP: only count */
     bool alone;    /* LEASE: nobody else may hold it */
