@@ -5,7 +5,6 @@ In each round all save the same state durably, then in the background beside a c
 load it cold, each in a process of its own in the same directory, another one first in each round.
 Medians and ratios go to bench/results/ckpt.json, docs/bench-ckpt.md and docs/bench-ckpt.svg.
 """
-import argparse
 import json
 import os
 import shutil
@@ -24,6 +23,8 @@ LOADERS = ["weir", "torch", "safetensors", "dcp"]
 # DCP copies into fresh memory at each save unless it is given a stager to keep.
 BACKGROUND = {"weir": ("weir", {}), "dcp": ("dcp", {}), "dcp_kept": ("dcp", {"stager": "kept"})}
 THREADS = [2, 4, 8]  # of DCP's writer, of which the best is shown beside its default, 1
+
+MODULES = "torch, safetensors"
 
 
 class Bench:
@@ -150,29 +151,13 @@ def work(options, job, name, folder, size, more):
     return json.loads(out.stdout)
 
 
-def missing(options):
-    """Why this cannot run here, or None."""
-    if not os.path.exists(options.python):
-        return f"there is no {options.python}: tools/setup bench makes it"
-    run = subprocess.run([options.python, "-c", "import torch, safetensors"],
-                         stderr=subprocess.PIPE, text=True)
-    if run.returncode:
-        return f"{run.stderr.strip().splitlines()[-1]}: tools/setup bench installs it in .venv"
-    return None
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default="build/plain")
-    parser.add_argument("--dir", default=os.path.join(ROOT, "build"), help="where to measure")
+    parser = common.options_of(__doc__, 5)
+    common.peers_options(parser, MODULES)
     parser.add_argument("--size", default="4g", help="of the state, as fio writes it")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--python", default=os.path.join(ROOT, ".venv", "bin", "python"),
-                        help="one that has torch and safetensors")
-    parser.add_argument("--dry", action="store_true", help="print only, keep the old results")
     options = parser.parse_args()
     options.size_bytes = common.bytes_of(options.size)
-    reason = missing(options)
+    reason = common.missing(options.python, MODULES)
     if reason:
         print(f"the checkpoint benchmark is skipped: {reason}")
         return

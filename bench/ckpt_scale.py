@@ -5,7 +5,6 @@ Each rank has a tiny piece of every tensor: what is measured is not bytes, but w
 their pieces cost. Medians go to bench/results/ckpt-scale.json, docs/bench-ckpt-scale.md and
 docs/bench-ckpt-scale.svg.
 """
-import argparse
 import json
 import os
 import shutil
@@ -81,10 +80,7 @@ def page(result):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default="build/plain")
-    parser.add_argument("--dir", default=os.path.join(ROOT, "build"), help="where to measure")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = common.options_of(__doc__, 3)
     parser.add_argument("--tensors", type=int, default=1000)
     options = parser.parse_args()
     file_system = subprocess.run(["stat", "-f", "-c", "%T", options.dir], check=True, text=True,

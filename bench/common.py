@@ -1,4 +1,5 @@
 """What the benchmarks share: fio and its best setups, cold caches, where results go."""
+import argparse
 import json
 import os
 import platform
@@ -52,6 +53,35 @@ def settle(path):
         forget(path)
     time.sleep(1)
     return dropped
+
+
+# Options
+
+
+def options_of(description, rounds):
+    """The options that every benchmark has; it may add its own."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("--build", default="build/plain")
+    parser.add_argument("--dir", default=os.path.join(ROOT, "build"), help="where to measure")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    return parser
+
+
+def peers_options(parser, modules):
+    """Those of a benchmark beside Python libraries."""
+    parser.add_argument("--python", default=os.path.join(ROOT, ".venv", "bin", "python"),
+                        help=f"one that has {modules}")
+    parser.add_argument("--dry", action="store_true", help="print only, keep the old results")
+
+
+def missing(python, modules):
+    """Why these modules are not there, or None."""
+    if not os.path.exists(python):
+        return f"there is no {python}: tools/setup bench makes it"
+    run = subprocess.run([python, "-c", f"import {modules}"], stderr=subprocess.PIPE, text=True)
+    if run.returncode:
+        return f"{run.stderr.strip().splitlines()[-1]}: tools/setup bench installs it in .venv"
+    return None
 
 
 # fio

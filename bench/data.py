@@ -6,7 +6,6 @@ All read the same samples, each from what its own library wrote, shuffled, at th
 that serves it best here, each in a process of its own, another one first in each round: warm, and
 cold. Medians and ratios go to bench/results/data.json, docs/bench-data.md and its pictures.
 """
-import argparse
 import json
 import os
 import shutil
@@ -27,6 +26,8 @@ WORKERS = {"weir": [1, 2, 4], "weir_files": [2, 4, 8], "streaming": [0, 2, 4],
            "webdataset": [0, 2, 4], "litdata": [0, 2, 4], "files": [0, 2, 4]}
 COLD_SIZES = [16384, 112640]
 TOKENS_BYTES, SEQ_LEN, TOKENS_BATCH = 1 << 30, 2048, 64
+
+MODULES = "torch, webdataset, litdata"
 
 
 class Bench:
@@ -152,27 +153,11 @@ def work(options, job, name, folder, size, more):
     return json.loads(out.stdout.splitlines()[-1])
 
 
-def missing(options):
-    """Why this cannot run here, or None."""
-    if not os.path.exists(options.python):
-        return f"there is no {options.python}: tools/setup bench makes it"
-    run = subprocess.run([options.python, "-c", "import torch, webdataset, litdata"],
-                         stderr=subprocess.PIPE, text=True)
-    if run.returncode:
-        return f"{run.stderr.strip().splitlines()[-1]}: tools/setup bench installs it in .venv"
-    return None
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default="build/plain")
-    parser.add_argument("--dir", default=os.path.join(ROOT, "build"), help="where to measure")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--python", default=os.path.join(ROOT, ".venv", "bin", "python"),
-                        help="one that has torch and the peers of tests/peers.txt")
-    parser.add_argument("--dry", action="store_true", help="print only, keep the old results")
+    parser = common.options_of(__doc__, 5)
+    common.peers_options(parser, MODULES)
     options = parser.parse_args()
-    reason = missing(options)
+    reason = common.missing(options.python, MODULES)
     if reason:
         print(f"the dataset benchmark is skipped: {reason}")
         return

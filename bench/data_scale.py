@@ -4,7 +4,6 @@
 The index is a real one; the shards are files of the right names and sizes that nobody reads.
 Medians go to bench/results/data-scale.json, docs/bench-data-scale.md and docs/bench-data-scale.svg.
 """
-import argparse
 import json
 import os
 import shutil
@@ -79,10 +78,7 @@ def page(result):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default="build/plain")
-    parser.add_argument("--dir", default=os.path.join(ROOT, "build"), help="where to measure")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = common.options_of(__doc__, 5)
     options = parser.parse_args()
     file_system = subprocess.run(["stat", "-f", "-c", "%T", options.dir], check=True, text=True,
                                  stdout=subprocess.PIPE).stdout.strip()
