@@ -39,7 +39,7 @@ static int check(const weir_loader *loader)
     return 0;
 }
 
-static void add_tally(struct weir_source *source, const struct weir_part *part)
+static void add_tally(struct weir_feed *source, const struct weir_part *part)
 {
     uint32_t i = source->tallies_count;
     while (i && source->tallies[i - 1].epoch != part->epoch)
@@ -163,7 +163,7 @@ int weir_loader_part_get(const weir_loader *loader, uint32_t part, weir_loader_p
     if (part >= loader->sources_count)
         return weir_fail(EINVAL, "there is no part %" PRIu32 " of %" PRIu32, part,
                          loader->sources_count);
-    const struct weir_source *source = &loader->sources[part];
+    const struct weir_feed *source = &loader->sources[part];
     *out = (weir_loader_part){
         .digest = weir_data_info_get(source->supply.data)->digest,
         .samples = source->samples,

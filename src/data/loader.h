@@ -27,7 +27,7 @@ enum weir_held_state { WEIR_HELD_WANTED, WEIR_HELD_LOADING, WEIR_HELD_LOADED };
 /* A piece, and who needs it. Everything but the piece is under the lock. */
 struct weir_held {
     struct weir_piece piece;
-    const struct weir_source *source;
+    const struct weir_feed *source;
     struct weir_held *next_same;   /* in the table */
     struct weir_held *next_wanted; /* in the queue; or among those that are let go of */
     uint64_t refs;                 /* of slots and lanes */
@@ -38,7 +38,7 @@ struct weir_held {
 /* An epoch in use. */
 struct weir_drawn {
     struct weir_drawn *next;
-    const struct weir_source *source;
+    const struct weir_feed *source;
     struct weir_epoch *epoch;
     uint64_t number, refs; /* of slots, and of the planner */
     uint64_t last;         /* one more than the batch that was the last to take it */
@@ -51,7 +51,7 @@ struct weir_lane {
 };
 
 /* A dataset, one of those that are mixed. */
-struct weir_source {
+struct weir_feed {
     struct weir_supply supply;
     struct weir_order *order;
     uint64_t samples; /* of an epoch */
@@ -104,7 +104,7 @@ struct weir_slot {
 
 struct weir_loader {
     weir_loader_options opts; /* with the defaults filled in; fields are copied */
-    struct weir_source *sources;
+    struct weir_feed *sources;
     uint32_t sources_count;
     struct weir_mix *mix; /* of several; else NULL */
     struct weir_slabs *slabs;

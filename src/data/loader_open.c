@@ -129,7 +129,7 @@ static struct extent find_extent(const struct weir_index *index)
 }
 
 /* What was left open of the order: a function of the dataset alone, so that all ranks agree. */
-static void choose_order(struct weir_source *source, const weir_loader_options *opts,
+static void choose_order(struct weir_feed *source, const weir_loader_options *opts,
                          const struct extent *extent)
 {
     source->window = opts->window;
@@ -146,7 +146,7 @@ static void choose_order(struct weir_source *source, const weir_loader_options *
 }
 
 /* Lanes that a rank has pieces of at a time: its share of them, where batches are whole rounds. */
-static uint64_t lanes_at_once(const struct weir_loader *loader, const struct weir_source *source)
+static uint64_t lanes_at_once(const struct weir_loader *loader, const struct weir_feed *source)
 {
     const weir_loader_options *opts = &loader->opts;
     uint64_t lanes = source->lanes_count;
@@ -155,7 +155,7 @@ static uint64_t lanes_at_once(const struct weir_loader *loader, const struct wei
 }
 
 /* Memory for the pieces of a source that are in use at a time. */
-static uint64_t memory_of(const struct weir_loader *loader, const struct weir_source *source,
+static uint64_t memory_of(const struct weir_loader *loader, const struct weir_feed *source,
                           const struct extent *extent)
 {
     uint64_t window = source->window < source->samples ? source->window : source->samples;
@@ -176,7 +176,7 @@ static uint64_t memory_of(const struct weir_loader *loader, const struct weir_so
     return need < most ? need : most;
 }
 
-static int fail_memory_bound(const struct weir_loader *loader, const struct weir_source *source,
+static int fail_memory_bound(const struct weir_loader *loader, const struct weir_feed *source,
                              uint64_t need)
 {
     return weir_fail(EINVAL,
@@ -199,7 +199,7 @@ static bool is_buffered(const weir_loader_options *opts, const struct weir_index
     return pages > 0 && page > 0 && weir_index_bytes(index) / (uint64_t)page <= (uint64_t)pages / 2;
 }
 
-static int open_order(const struct weir_loader *loader, struct weir_source *source, uint32_t i)
+static int open_order(const struct weir_loader *loader, struct weir_feed *source, uint32_t i)
 {
     const weir_loader_options *opts = &loader->opts;
     const struct weir_index *index = source->supply.index;
@@ -226,7 +226,7 @@ static int open_order(const struct weir_loader *loader, struct weir_source *sour
 static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, uint64_t *need)
 {
     const weir_loader_options *opts = &loader->opts;
-    struct weir_source *source = &loader->sources[i];
+    struct weir_feed *source = &loader->sources[i];
     const struct weir_index *index = weir_data_index(data);
     bool shuffles = opts->flags & WEIR_LOADER_SHUFFLE;
     struct extent extent = find_extent(index);

@@ -126,7 +126,7 @@ static void drop_drawn(struct weir_loader *loader, struct weir_drawn *drawn)
     free(drawn);
 }
 
-static int open_drawn(struct weir_drawn **out, const struct weir_source *source, uint64_t number)
+static int open_drawn(struct weir_drawn **out, const struct weir_feed *source, uint64_t number)
 {
     struct weir_drawn *drawn = weir_alloc(sizeof *drawn);
     if (!drawn)
@@ -143,7 +143,7 @@ static int open_drawn(struct weir_drawn **out, const struct weir_source *source,
 }
 
 /* The source goes on to an epoch, which the planner holds until the next. */
-static int draw(struct weir_loader *loader, struct weir_source *source, uint64_t number)
+static int draw(struct weir_loader *loader, struct weir_feed *source, uint64_t number)
 {
     pthread_mutex_lock(&loader->lock);
     struct weir_drawn *drawn = loader->drawn;
@@ -208,7 +208,7 @@ static int add_held(struct weir_loader *loader, const struct weir_held *plan,
 
 /* A window's piece, new or one there is, for a lane and the slot; -EAGAIN if there is no room. */
 static int find_window(struct weir_loader *loader, struct weir_slot *slot,
-                       const struct weir_source *source, const struct weir_window *w,
+                       const struct weir_feed *source, const struct weir_window *w,
                        struct weir_held **out)
 {
     struct weir_held plan = {.source = source, .is_shared = true};
@@ -237,7 +237,7 @@ static int find_window(struct weir_loader *loader, struct weir_slot *slot,
 static int move_lane(struct weir_loader *loader, struct weir_slot *slot, const struct weir_row *row,
                      struct weir_lane *lane)
 {
-    const struct weir_source *source = &loader->sources[row->source];
+    const struct weir_feed *source = &loader->sources[row->source];
     struct weir_held *held = NULL, *gone = NULL;
     struct weir_window w;
     weir_epoch_window(row->drawn->epoch, row->position % source->samples, &w);
@@ -255,7 +255,7 @@ static int move_lane(struct weir_loader *loader, struct weir_slot *slot, const s
 
 static int plan_row(struct weir_loader *loader, struct weir_slot *slot, struct weir_row *row)
 {
-    const struct weir_source *source = &loader->sources[row->source];
+    const struct weir_feed *source = &loader->sources[row->source];
     uint64_t k = row->position % source->samples, item = k / source->lanes_count;
     struct weir_lane *lane = &source->lane[k % source->lanes_count];
     bool stays =
@@ -277,7 +277,7 @@ static int plan_rows(struct weir_loader *loader, struct weir_slot *slot)
 {
     for (; slot->row < slot->rows_count; slot->row++) {
         struct weir_row *row = &slot->rows[slot->row];
-        struct weir_source *source = &loader->sources[row->source];
+        struct weir_feed *source = &loader->sources[row->source];
         uint64_t epoch = row->position / source->samples;
         int code = loader->stop ? weir_fail(ECANCELED, "the loader is closed") : 0;
         if (code)
@@ -301,7 +301,7 @@ static int plan_rows(struct weir_loader *loader, struct weir_slot *slot)
 static uint64_t number_rows(const struct weir_loader *loader, struct weir_slot *slot,
                             uint64_t first)
 {
-    const struct weir_source *source = &loader->sources[slot->source];
+    const struct weir_feed *source = &loader->sources[slot->source];
     uint64_t count = 0;
     for (uint64_t i = 0; i < slot->rows_count; i++) {
         struct weir_row *row = &slot->rows[i];
@@ -316,7 +316,7 @@ static uint64_t number_rows(const struct weir_loader *loader, struct weir_slot *
 
 static int plan_list(struct weir_loader *loader, struct weir_slot *slot)
 {
-    const struct weir_source *source = &loader->sources[slot->source];
+    const struct weir_feed *source = &loader->sources[slot->source];
     uint64_t first = slot->numbers_count, count = number_rows(loader, slot, first);
     if (!count)
         return 0;
@@ -408,7 +408,7 @@ static struct weir_slot *next_slot(struct weir_loader *loader)
 }
 
 /* Lanes that this rank left, because others have them now, keep no piece that is behind us. */
-static void sweep_source(struct weir_loader *loader, struct weir_source *source, uint64_t position)
+static void sweep_source(struct weir_loader *loader, struct weir_feed *source, uint64_t position)
 {
     struct weir_held *gone = NULL;
     pthread_mutex_lock(&loader->lock);
@@ -487,7 +487,7 @@ void weir_plan_close(struct weir_loader *loader)
     for (uint64_t i = 0; i < loader->slots_count; i++)
         weir_plan_let_go(loader, &loader->slots[i]);
     for (uint32_t s = 0; s < loader->sources_count; s++) {
-        struct weir_source *source = &loader->sources[s];
+        struct weir_feed *source = &loader->sources[s];
         for (uint32_t i = 0; source->lane && i < source->lanes_count; i++)
             if (source->lane[i].held)
                 unref(loader, source->lane[i].held, &gone);

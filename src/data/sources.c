@@ -20,7 +20,7 @@ int weir_sources_add(struct weir_sources *sources, struct weir_index *index)
 {
     if (sources->count == sources->room) {
         size_t room = sources->room ? 2 * sources->room : 16;
-        struct weir_source *more = weir_realloc(sources->source, room * sizeof *more);
+        struct weir_known *more = weir_realloc(sources->source, room * sizeof *more);
         if (!more) {
             weir_index_close(index);
             return weir_fail_memory();
@@ -38,7 +38,7 @@ int weir_sources_add(struct weir_sources *sources, struct weir_index *index)
         order[i] = i;
     if (shards)
         qsort_r(order, shards, sizeof *order, by_key, index);
-    sources->source[sources->count++] = (struct weir_source){index, order};
+    sources->source[sources->count++] = (struct weir_known){index, order};
     return 0;
 }
 
@@ -82,7 +82,7 @@ static bool is_same(const struct weir_index_shard *shard, const struct weir_shar
            (plan->samples == UINT64_MAX || plan->samples == shard->samples);
 }
 
-static bool find_in(const struct weir_source *source, const struct weir_shard_plan *plan,
+static bool find_in(const struct weir_known *source, const struct weir_shard_plan *plan,
                     uint64_t *out)
 {
     uint64_t low = 0, high = weir_index_shards(source->index);

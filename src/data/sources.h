@@ -6,12 +6,12 @@
 
 #include "data/index.h"
 
-struct weir_source {
+struct weir_known {
     struct weir_index *index; /* owned */
     uint32_t *by_key;         /* its shards, sorted */
 };
 struct weir_sources {
-    struct weir_source *source;
+    struct weir_known *source;
     size_t count, room;
 };
 

@@ -74,7 +74,7 @@ static struct weir_slot *find_loaded(struct weir_loader *loader)
 
 static int add_row(struct worker *worker, const struct weir_row *row, struct weir_arena **scratch)
 {
-    const struct weir_source *source = &worker->loader->sources[row->source];
+    const struct weir_feed *source = &worker->loader->sources[row->source];
     const struct weir_piece *piece = &row->held->piece;
     struct weir_drawing which = {row->source, row->number, row->drawn->number};
     struct weir_sample sample;
