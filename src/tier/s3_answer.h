@@ -1,0 +1,75 @@
+/* s3_answer.h - what S3 answers, out of its XML. Pure functions; they take any bytes. Every one
+ * answers 0, or -EBADMSG with a text that says what is wrong with the answer, or -ENOMEM; *out is
+ * then as it was. Answers that end early, or are another one, are wrong ones: a proxy's page of
+ * HTML is no empty list.
+ */
+#ifndef WEIR_TIER_S3_ANSWER_H
+#define WEIR_TIER_S3_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tier/s3_time.h"
+#include "util/arena.h"
+
+enum {
+    WEIR_S3_PAGE_MAX = 1000,            /* entries of one answer, as S3's own limit */
+    WEIR_S3_ANSWER_BYTES_MAX = 8 << 20, /* 1,000 keys of 1,024 bytes, escaped, and all around */
+    WEIR_S3_UPLOAD_ID_MAX = 2048,
+};
+
+/* An error's text, cut to what fits; "" where there is none. Only printable ASCII and UTF-8. */
+struct weir_s3_error {
+    char code[64];     /* "NoSuchKey" */
+    char message[256]; /* in the server's words */
+    char region[64];   /* of AuthorizationHeaderMalformed, PermanentRedirect */
+    char key[128];     /* of one in a DeleteResult: the (beginning of the) key */
+};
+/* <Error>. */
+int weir_s3_answer_error(struct weir_s3_error *out, const char *text, size_t size);
+
+struct weir_s3_entry {
+    const char *key; /* the whole key, decoded; of a prefix with its '/' */
+    bool is_prefix;
+    uint64_t size;
+    int64_t time_ns;
+    const char *etag; /* without quotes; "" of a prefix */
+};
+struct weir_s3_page {
+    struct weir_arena *arena; /* owns everything below */
+    size_t count;
+    struct weir_s3_entry *entries;
+    const char *more; /* the continuation token of the next page; NULL: this is the last */
+};
+/* <ListBucketResult>, of list-type=2 and encoding-type=url (either is seen in the answer). An
+ * answer that is truncated but has no token is a wrong one. */
+int weir_s3_answer_list(struct weir_s3_page *out, const char *text, size_t size);
+void weir_s3_page_free(struct weir_s3_page *page);
+
+/* <InitiateMultipartUploadResult>. */
+int weir_s3_answer_upload(char out[WEIR_S3_UPLOAD_ID_MAX], const char *text, size_t size);
+/* <CompleteMultipartUploadResult>; etag "" where the server says none (RGW 16.2). With an <Error>
+ * instead, which comes with a 200, *error is filled and the answer -EREMOTEIO. */
+int weir_s3_answer_complete(char etag[WEIR_S3_ETAG_MAX], struct weir_s3_error *error,
+                            const char *text, size_t size);
+
+struct weir_s3_pending {
+    const char *key, *id;
+    int64_t time_ns; /* initiated */
+};
+struct weir_s3_uploads {
+    struct weir_arena *arena;
+    size_t count;
+    struct weir_s3_pending *pending;
+    const char *more_key, *more_id; /* markers of the next page; NULL: this is the last */
+};
+/* <ListMultipartUploadsResult>. */
+int weir_s3_answer_uploads(struct weir_s3_uploads *out, const char *text, size_t size);
+void weir_s3_uploads_free(struct weir_s3_uploads *uploads);
+
+/* <DeleteResult>: how many were not deleted, and the first one's error. */
+int weir_s3_answer_delete(size_t *failed, struct weir_s3_error *first, const char *text,
+                          size_t size);
+
+#endif
