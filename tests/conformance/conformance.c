@@ -1,5 +1,7 @@
 /* conformance.c - one contract (src/tier/tier.h), one suite, every tier. A new kind of tier is one
- * line in `places`; its tests are all of these. Without an argument the names are printed.
+ * line in `places`; its tests are all of these. Without an argument the names are printed. With
+ * `url` the tier is what WEIR_TEST_URL names, for storage that a test started before: "{}" in it
+ * becomes another word for each run, for each wants a place that is empty.
  */
 #include "tier_calls.h"
 #include "tmpdir.h"
@@ -29,12 +31,28 @@ static const struct place {
      false, false, 0},
 };
 
+/* Storage beyond this machine has neither plain names nor locks, and takes its time. */
+static struct place remote = {"url", "threads", NULL, true, false, 300};
+
+static const char *url_of(const struct place *place, char *text, size_t size)
+{
+    if (place != &remote) {
+        snprintf(text, size, place->url, tmp_path("tier"));
+        return text;
+    }
+    const char *gap = strstr(place->url, "{}");
+    CHECK(gap);
+    snprintf(text, size, "%.*s%s%s", (int)(gap - place->url), place->url,
+             calls_async ? "asynchronous" : "blocking", gap + 2);
+    return text;
+}
+
 static struct weir_tier *open_place(const struct place *place, struct weir_io *io)
 {
     char text[PATH_MAX + 256];
     struct weir_url url;
     struct weir_tier *opened;
-    snprintf(text, sizeof text, place->url, tmp_path("tier"));
+    url_of(place, text, sizeof text);
     OK(weir_url_parse(&url, text));
     OK(weir_tier_open(&opened, &url, io, true));
     weir_url_free(&url);
@@ -61,8 +79,8 @@ static void run_place(const struct place *place)
 {
     struct weir_io *io;
     struct weir_io_options opts = {place->engine, 16, 16 << 20};
-    if (strcmp(place->engine, "uring")) /* which is not offered under another table */
-        watch_syncs();
+    if (place != &remote && strcmp(place->engine, "uring"))
+        watch_syncs(); /* uring is not offered under another table */
     int code = weir_io_open(&io, &opts);
     if (code == -ENOTSUP)
         SKIP("%s", weir_fail_last());
@@ -71,9 +89,9 @@ static void run_place(const struct place *place)
         printf("# %s, %s\n", place->name, async ? "asynchronous" : "blocking");
         calls_async = async;
         tier = open_place(place, io);
-        CHECK(tier->level == (place->keeps ? strstr(place->url, "mem:") ? WEIR_LEVEL_MEMORY
-                                                                        : WEIR_LEVEL_HOME
-                                           : WEIR_LEVEL_NONE));
+        CHECK(tier->level == (place->keeps
+                                  ? strstr(place->url, "mem:") ? WEIR_LEVEL_MEMORY : WEIR_LEVEL_HOME
+                                  : WEIR_LEVEL_NONE));
         run_checks(place);
         weir_tier_close(tier);
     }
@@ -82,6 +100,14 @@ static void run_place(const struct place *place)
 
 int main(int argc, char **argv)
 {
+    if (argc == 2 && !strcmp(argv[1], remote.name)) {
+        remote.url = getenv("WEIR_TEST_URL");
+        if (!remote.url)
+            SKIP("no WEIR_TEST_URL");
+        remote.alias = !strncmp(remote.url, "file:", 5);
+        run_place(&remote);
+        return TEST_RESULT;
+    }
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (argc < 2) {
             printf("%s\n", places[i].name);
