@@ -37,7 +37,7 @@ struct weir_s3_entry {
     const char *etag; /* without quotes; "" of a prefix */
 };
 struct weir_s3_page {
-    struct weir_arena *arena; /* owns everything below */
+    struct weir_arena *arena; /* owns the texts */
     size_t count;
     struct weir_s3_entry *entries;
     const char *more; /* the continuation token of the next page; NULL: this is the last */
