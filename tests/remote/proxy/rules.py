@@ -4,10 +4,10 @@ import random
 
 class Rule:
     """A fault, and the requests it is for: all that match, from the `first` one (1) on, for `times`
-    of them, of these each `every`-th, and of those by chance where `chance` is below 1 (from `seed`).
+    of them, each `every`-th, and of those by chance where `chance` is below 1 (from `seed`).
 
-    method: a name or several with blanks; path: a part of it; query: a name that must be there; body:
-    whether the request has one; test: a function of the head for everything else.
+    method: a name, or several with blanks; path: a part of it; query: a name that must be there,
+    without: one that must not; test: a function of the head for everything else.
     """
 
     def __init__(self, fault, *, method=None, path=None, query=None, without=None, first=1,
