@@ -3,7 +3,7 @@
 
 BUILD := build/plain
 PREFIX ?= /usr/local
-BENCHES := engine sets ckpt ckpt_scale data data_order data_scale data_pack
+BENCHES := engine sets ckpt ckpt_scale data data_order data_scale data_pack remote
 
 .PHONY: all demo test test-long asan tsan fuzz bench install format clean
 

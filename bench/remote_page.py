@@ -1,0 +1,90 @@
+"""The page and the picture of the benchmark of remote stores, and what it aims at."""
+import panels
+
+GET_NAMES = {"weir": "Weir, verified", "boto3": "boto3, its best threads",
+             "curl": "curl -Z, its best ranges"}
+PUT_NAMES = {"weir": "Weir", "boto3": "boto3, its best threads", "awscli": "awscli s3 cp"}
+# Name of the ratio, what it says, whether it is a least or a most, and the bound.
+TARGETS = [
+    ("get_to_boto3", "get to boto3's", "≥", 1.2),
+    ("get_to_curl", "get to curl's", "≥", 0.95),
+    ("put_to_peer", "put to the best of boto3 and awscli", "≥", 1.0),
+]
+
+
+def ratios(median):
+    get, put = median["get_weir_mb_s"], median["put_weir_mb_s"]
+    return {
+        "get_to_boto3": get / median["get_boto3_mb_s"],
+        "get_to_curl": get / median["get_curl_mb_s"],
+        "put_to_peer": put / max(median["put_boto3_mb_s"], median["put_awscli_mb_s"]),
+    }
+
+
+def setup(result, name):
+    at_once, chunk = result[name]
+    return f"{at_once} at once of {chunk >> 20} MiB"
+
+
+def intro(result):
+    v = result["versions"]
+    return (
+        "Written by `make bench`; do not edit. An object of "
+        f"{result['object_bytes'] / 2**30:.2f} GiB on a Ceph RGW {v['ceph']} with three OSDs, all "
+        f"on the one machine that measures; medians of {result['rounds']} rounds in which all take "
+        "turns, another one first in each round, each in a process of its own. What Weir gets is "
+        "verified; the others' is not. boto3 gets into memory and puts from a file in memory "
+        f"(get: {setup(result, 'boto3_get')}, put: {setup(result, 'boto3_put')}: the best of a "
+        f"sweep); curl gets ranges to nowhere, from a signed URL ({setup(result, 'curl_get')}: the "
+        "best of a sweep). Of awscli and curl the whole process is measured, of the others what "
+        "comes after their start. The server takes most of the processors; what a client takes "
+        "itself is the CPU column. "
+        f"boto3 {v['boto3']}, awscli {v['awscli']}, curl {v['curl']}. Machine: "
+        f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}.")
+
+
+def rows(result, kind, names):
+    m = result["median"]
+    ours = m[f"{kind}_weir_mb_s"]
+    return [f"| {name} | {m[f'{kind}_{key}_mb_s']:.0f} MB/s | "
+            f"{ours / m[f'{kind}_{key}_mb_s']:.2f} | {m[f'{kind}_{key}_cpu_s_per_gb']:.2f} |"
+            for key, name in names.items()]
+
+
+def page(result):
+    text = [
+        "# Stores on S3, measured",
+        "",
+        intro(result),
+        "",
+        "![gets and puts](bench-remote.svg)",
+        "",
+        "| get | rate | Weir to it | CPU s/GB |",
+        "| --- | --- | --- | --- |",
+        *rows(result, "get", GET_NAMES),
+        "",
+        "| put | rate | Weir to it | CPU s/GB |",
+        "| --- | --- | --- | --- |",
+        *rows(result, "put", PUT_NAMES),
+        "",
+        "| target | measured | held |",
+        "| --- | --- | --- |",
+    ]
+    for key, name, sign, bound in TARGETS:
+        value = result["ratio"][key]
+        text.append(f"| {name} {sign} {bound:.3g} | {value:.2f} | "
+                    f"{'yes' if panels.is_held(sign, bound, value) else 'no'} |")
+    return "\n".join(text + [""])
+
+
+def picture(result):
+    m = result["median"]
+    parts, at = [], 10
+    for kind, title, names, lines in (
+            ("get", "Get, MB/s", GET_NAMES, [(1.2 * m["get_boto3_mb_s"], "target")]),
+            ("put", "Put, MB/s", PUT_NAMES,
+             [(max(m["put_boto3_mb_s"], m["put_awscli_mb_s"]), "target")])):
+        bars = [(name, m[f"{kind}_{key}_mb_s"]) for key, name in names.items()]
+        part, at = panels.panel(at, title, bars, lines, "")
+        parts.append(part)
+    return panels.drawing(parts, at)
