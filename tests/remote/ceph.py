@@ -50,7 +50,7 @@ auth_client_required = cephx
 auth_allow_insecure_global_id_reclaim = false
 keyring = {dir}/keyring
 run_dir = {dir}/run
-admin_socket =
+admin_socket = {dir}/run/$type.$id.asok
 log_file = {dir}/log/$type.$id.log
 crash_dir = {dir}/crash
 osd_pool_default_size = 2
@@ -95,6 +95,7 @@ osd_op_num_threads_per_shard = 2
 osd_scrub_min_interval = 864000
 osd_pg_stat_report_interval_max = 1
 [client]
+admin_socket =
 objecter_tick_interval = 0.5
 [client.rgw]
 rgw_data = {dir}/rgw
@@ -262,13 +263,12 @@ class Cluster:
     def wait_clean(self):
         """Until no placement group of our pools misses a copy."""
         end = time.monotonic() + PATIENCE_S
-        groups = [f"{number}.{i:x}" for number in range(1, 1 + len(POOLS)) for i in range(8)]
         while True:
-            out = self.run("ceph", input="".join(f"pg {group} query\n" for group in groups))
-            clean = len(re.findall(r'^    "state": "active\+clean"', out, re.M))
-            if clean == len(groups):
+            states = self.run("/usr/bin/python3", Path(__file__).parent / "pg_states.py", self.conf,
+                              *POOLS).split()
+            if all(state == "active+clean" for state in states):
                 return
-            assert time.monotonic() < end, f"only {clean} of {len(groups)} groups are clean"
+            assert time.monotonic() < end, f"not clean: {states}"
             time.sleep(0.5)
 
     def wait_served(self):
