@@ -164,6 +164,9 @@ WEIR_API const weir_info *weir_object_info(const weir_object *obj);
  * that a caller may use. An object that was removed meanwhile reads on, or answers -ESTALE where
  * the storage cannot hold it open (NFS). */
 WEIR_API int weir_object_read(weir_object *obj, void *buf, size_t size, uint64_t off, size_t *got);
+/* How the storage has laid its bytes out, as a text for people, where that is known: "8 stripes of
+ * 4194304 bytes" on Lustre. -ENOTSUP: there is nothing to say. May ask the file system's tool. */
+WEIR_API int weir_object_layout(weir_object *obj, char *out, size_t room);
 WEIR_API void weir_object_close(weir_object *obj);
 
 /* ---- the namespace ---- */

@@ -13,7 +13,9 @@ static json_t *meta_json(const weir_info *info)
     return json_loadb(info->meta, info->meta_bytes, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
 }
 
-static json_t *object_json(const weir_info *info)
+enum { LAYOUT_BYTES = 128 };
+
+static json_t *object_json(const weir_info *info, const char *layout)
 {
     char when[FORMAT_TIME_BYTES];
     json_t *doc =
@@ -22,6 +24,8 @@ static json_t *object_json(const weir_info *info)
                   "block_bytes", (json_int_t)info->block_bytes, "algorithm", info->algorithm,
                   "nonce", info->nonce, "data_name", info->data_name);
     json_object_set_new(doc, "meta_bytes", json_integer((json_int_t)info->meta_bytes));
+    if (*layout)
+        json_object_set_new(doc, "layout", json_string(layout));
     json_t *meta = meta_json(info);
     if (meta)
         json_object_set_new(doc, "meta", meta);
@@ -52,7 +56,7 @@ static void print_meta(const weir_info *info)
     json_decref(meta);
 }
 
-static void print_object(const weir_info *info)
+static void print_object(const weir_info *info, const char *layout)
 {
     char size[32], block[32], when[FORMAT_TIME_BYTES];
     uint64_t blocks = (info->size_bytes + info->block_bytes - 1) / info->block_bytes;
@@ -69,6 +73,8 @@ static void print_object(const weir_info *info)
     if (*info->nonce)
         format_field("nonce", "%s", info->nonce);
     format_field("data", "%s", info->data_name);
+    if (*layout)
+        format_field("layout", "%s", layout);
     if (info->meta_bytes)
         print_meta(info);
 }
@@ -80,11 +86,14 @@ static int stat_one(struct cli *cli, struct item *item)
     if (code)
         return code;
     const weir_info *info = weir_object_info(object);
+    char layout[LAYOUT_BYTES] = "";
+    if (weir_object_layout(object, layout, sizeof layout))
+        layout[0] = 0; /* most file systems have nothing to say */
     item->size_bytes = info->size_bytes;
     if (cli->json)
-        item->detail = object_json(info);
+        item->detail = object_json(info, layout);
     else
-        print_object(info);
+        print_object(info, layout);
     weir_object_close(object);
     return 0;
 }

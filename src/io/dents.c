@@ -69,3 +69,18 @@ void weir_dents_skip(struct weir_dents *dents)
 {
     dents->used += entry_of(dents)->reclen;
 }
+
+bool weir_dents_is_silly(const char *name)
+{
+    static const struct {
+        const char *start;
+        size_t digits;
+    } kinds[] = {{".nfs", 24}, {".fuse_hidden", 16}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t size = strlen(kinds[i].start);
+        if (!strncmp(name, kinds[i].start, size) && strlen(name + size) == kinds[i].digits &&
+            strspn(name + size, "0123456789abcdef") == kinds[i].digits)
+            return true;
+    }
+    return false;
+}

@@ -25,4 +25,9 @@ bool weir_dents_is_empty(const struct weir_dents *dents);
 int weir_dents_look(struct weir_dents *dents, const char **name);
 void weir_dents_skip(struct weir_dents *dents);
 
+/* Is that what a network file system calls a file that was removed while it was open on the machine
+ * that removed it (".nfs" and 24 digits, ".fuse_hidden" and 16)? It goes when it is closed; where
+ * that machine died, it stays. */
+bool weir_dents_is_silly(const char *name);
+
 #endif

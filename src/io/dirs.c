@@ -26,6 +26,7 @@ struct weir_dirs {
     pthread_mutex_t lock;
     struct weir_dir root; /* never in the cache, never closed before the end */
     char *label;          /* the root's path, for people */
+    const struct weir_fskind *kind;
     unsigned long clock;
     unsigned count;
     struct weir_dir *cached[DIRS_MAX];
@@ -110,6 +111,7 @@ int weir_dirs_open(struct weir_dirs **out, const char *root, bool create)
         return code ? code : fd;
     }
     dirs->label = copy;
+    dirs->kind = weir_fskind_at(fd);
     dirs->root = (struct weir_dir){.fd = fd, .path = "", .durable = true};
     pthread_mutex_init(&dirs->lock, NULL);
     *out = dirs;
@@ -147,6 +149,18 @@ int weir_dirs_root_fd(const struct weir_dirs *dirs)
     return dirs->root.fd;
 }
 
+const struct weir_fskind *weir_dirs_kind(const struct weir_dirs *dirs)
+{
+    return dirs->kind;
+}
+
+void weir_dirs_refresh(const struct weir_dirs *dirs, const struct weir_dir *dir)
+{
+    struct weir_sys_stat st;
+    if (dirs->kind->is_shared)
+        weir_sys->fstat_now(dir->fd, &st);
+}
+
 static int walk_fail(struct weir_dirs *dirs, int up, const char *part, const char *path, int code)
 {
     struct weir_sys_stat st;
@@ -158,15 +172,33 @@ static int walk_fail(struct weir_dirs *dirs, int up, const char *part, const cha
                              dirs->label, path);
         return weir_fail(ENOTDIR, "'%s/%s' is not a directory", dirs->label, path);
     }
+    if (code == -ESTALE && weir_sys->fstat_now(dirs->root.fd, &st) == -ESTALE)
+        return weir_fail(ESTALE,
+                         "the directory '%s' was removed, or its server does not know it any more: "
+                         "see that it is mounted, and open the store again",
+                         dirs->label);
     return weir_fail(-code, "cannot open directory '%s/%s': %s", dirs->label, path,
                      weir_errno_text(code));
+}
+
+/* Opens the directory `part` of `up`; one that is missing only as far as is remembered here is
+ * found. Where it would be made next, making it tells as well. */
+static int open_part(const struct weir_dirs *dirs, int up, const char *part,
+                     enum weir_dirs_mode mode)
+{
+    struct weir_sys_stat st;
+    int fd = weir_sys->open(up, part, DIR_FLAGS, 0);
+    if (fd == -ENOENT && mode == WEIR_DIRS_FIND && dirs->kind->is_shared &&
+        !weir_sys->fstat_now(up, &st))
+        fd = weir_sys->open(up, part, DIR_FLAGS, 0);
+    return fd;
 }
 
 /* One step down. Returns a new descriptor or -errno with a text. */
 static int step(struct weir_dirs *dirs, int up, const char *part, const char *path,
                 enum weir_dirs_mode mode)
 {
-    int fd = weir_sys->open(up, part, DIR_FLAGS, 0);
+    int fd = open_part(dirs, up, part, mode);
     if (fd == -ENOENT && mode != WEIR_DIRS_FIND) {
         int code = weir_sys->mkdir(up, part, DIR_MODE);
         if (code && code != -EEXIST)
@@ -290,14 +322,14 @@ int weir_dirs_get(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode 
     int fd, tries = 0;
     do
         fd = walk(dirs, path, mode);
-    while (fd == -ENOENT && mode != WEIR_DIRS_FIND && ++tries < TRIES_MAX);
+    while (((fd == -ENOENT && mode != WEIR_DIRS_FIND) || fd == -ESTALE) && ++tries < TRIES_MAX);
     if (fd < 0) {
         free(copy);
         free(dir);
         return fd;
     }
-    *dir = (struct weir_dir){
-        .fd = fd, .path = copy, .refs = 1, .durable = mode == WEIR_DIRS_DURABLE};
+    *dir =
+        (struct weir_dir){.fd = fd, .path = copy, .refs = 1, .durable = mode == WEIR_DIRS_DURABLE};
     keep(dirs, dir);
     *out = dir;
     return 0;
@@ -317,8 +349,8 @@ void weir_dirs_put(struct weir_dirs *dirs, struct weir_dir *dir)
 bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir)
 {
     struct weir_sys_stat st;
-    int code = weir_sys->fstat(dir->fd, &st);
-    if (code != -ESTALE && (code || st.nlink))
+    int code = weir_sys->fstat_now(dir->fd, &st);
+    if (code != -ESTALE && code != -ENOENT && (code || st.nlink))
         return false;
     pthread_mutex_lock(&dirs->lock);
     for (unsigned i = 0; i < dirs->count; i++)
@@ -333,6 +365,8 @@ int weir_dirs_in(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode m
                  weir_dirs_fn fn, void *arg)
 {
     int code = -EBUSY;
+    bool is_old =
+        dirs->kind->is_shared; /* what is known of names: looking for the dead asks anew */
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         struct weir_dir *dir;
         const char *base;
@@ -340,7 +374,11 @@ int weir_dirs_in(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode m
         if (code)
             break;
         code = fn(arg, dir, base);
-        bool again = (code == -ENOENT || code == -ESTALE) && weir_dirs_dead(dirs, dir);
+        bool again = false;
+        if (code == -ENOENT || code == -ESTALE) {
+            again = weir_dirs_dead(dirs, dir) || is_old;
+            is_old = false;
+        }
         weir_dirs_put(dirs, dir);
         if (!again)
             break;

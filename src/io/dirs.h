@@ -5,6 +5,10 @@
  * made may not be, so the first use by this process syncs the whole chain. Names in a directory
  * are made durable by syncing it (weir_sys->fsync(dir->fd)). A directory may be removed by anyone
  * when it is empty: an operation in a dead one fails with ENOENT, and weir_dirs_dead() tells.
+ *
+ * On a file system that other machines share, what this one remembers of names may be old: that
+ * there is none (NFS, for up to a minute), or a handle of a directory that was removed and made
+ * again (-ESTALE). What is missing is therefore asked for anew before it is believed.
  * Any thread may call.
  */
 #ifndef WEIR_IO_DIRS_H
@@ -12,11 +16,13 @@
 
 #include <stdbool.h>
 
+#include "io/fskind.h"
+
 struct weir_dirs;
 
 struct weir_dir {
     int fd;
-    char *path;   /* relative to the root, "" for the root itself */
+    char *path; /* relative to the root, "" for the root itself */
     unsigned refs;
     bool durable; /* it and what leads to it is synced */
     bool loose;   /* not in the cache: closed with its last reference */
@@ -34,15 +40,20 @@ int weir_dirs_open(struct weir_dirs **out, const char *root, bool create);
 void weir_dirs_close(struct weir_dirs *dirs);
 const char *weir_dirs_root(const struct weir_dirs *dirs);
 int weir_dirs_root_fd(const struct weir_dirs *dirs);
+const struct weir_fskind *weir_dirs_kind(const struct weir_dirs *dirs);
 
 /* The directory that `name` stands in; *base is its last part, within name. */
 int weir_dirs_get(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode mode,
                   struct weir_dir **out, const char **base);
 void weir_dirs_put(struct weir_dirs *dirs, struct weir_dir *dir);
-/* Runs fn in the directory of name, and again if that directory was removed meanwhile. */
+/* Runs fn in the directory of name, and again if that directory was removed meanwhile, or if what
+ * is missing may only be remembered to be so. */
 typedef int (*weir_dirs_fn)(void *arg, struct weir_dir *dir, const char *base);
 int weir_dirs_in(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode mode,
                  weir_dirs_fn fn, void *arg);
+/* Forgets what is remembered of names in dir, if others share it: so that a look at what is there
+ * is a look at what is there now. */
+void weir_dirs_refresh(const struct weir_dirs *dirs, const struct weir_dir *dir);
 /* After -ENOENT or -ESTALE from an operation in dir: was it removed under us? Then it is dropped
  * from the cache, and getting it again finds or makes a new one. */
 bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir);

@@ -204,6 +204,12 @@ bool weir_io_complete(struct weir_req *req, ssize_t answer)
         req->io.direct = false; /* a file system that opens O_DIRECT and then refuses it */
         return false;
     }
+    if (answer == -ESTALE) {
+        weir_req_fail(req, ESTALE,
+                      "cannot %s '%s': it was removed on another machine while it was open here",
+                      what, req->io.file->label);
+        return true;
+    }
     if (answer < 0) {
         weir_req_fail(req, (int)-answer, "cannot %s %zu bytes at %llu of '%s': %s", what, req->len,
                       (unsigned long long)req->off, req->io.file->label,

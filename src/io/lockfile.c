@@ -29,6 +29,22 @@ static int open_lock(struct weir_dir *dir, const char *base)
     return fd == -ENOENT ? -EACCES : fd; /* there is none, and it may not be made */
 }
 
+/* Says why there is no lock, and what to do where that is known. */
+static int lock_fail(int code, const char *what, const char *root, const char *name)
+{
+    if (code == -ENOLCK || code == -ENOSYS || code == -EOPNOTSUPP)
+        return weir_fail(-code,
+                         "cannot %s '%s/%s': this file system has no locks here (%s): mount NFS "
+                         "with version 4 (or start rpc.statd for version 3), Lustre with 'flock'",
+                         what, root, name, weir_errno_text(code));
+    if (code == -EBADF)
+        return weir_fail(EACCES,
+                         "cannot %s '%s/%s': NFS locks only what may be written: give its users "
+                         "write permission (chmod g+w)",
+                         what, root, name);
+    return weir_fail(-code, "cannot %s '%s/%s': %s", what, root, name, weir_errno_text(code));
+}
+
 void weir_lockfile_release(int fd)
 {
     /* Closing alone would not unlock while a forked child has the descriptor, too. */
@@ -58,9 +74,7 @@ static int take_in(void *arg, struct weir_dir *dir, const char *base)
     if (!code)
         return fd;
     weir_sys->close(fd);
-    code = code == -EWOULDBLOCK ? -EBUSY : code;
-    return weir_fail(-code, "cannot lock '%s/%s': %s", taking->root, taking->name,
-                     weir_errno_text(code));
+    return lock_fail(code == -EWOULDBLOCK ? -EBUSY : code, "lock", taking->root, taking->name);
 }
 
 int weir_lockfile_take(struct weir_dirs *dirs, const char *name, int tries_max)
@@ -91,24 +105,25 @@ static int unlink_in(void *arg, struct weir_dir *dir, const char *base)
 static void lease_close(struct weir_handle *handle)
 {
     struct lease *lease = (struct lease *)handle;
-    bool ours = lease->generation == weir_fork_generation();
-    if (ours && lease->alone) {
-        char text[WEIR_TEXT_MAX]; /* why the caller gives it back: a failure here is none of his */
-        snprintf(text, sizeof text, "%s", weir_fail_last());
-        if (!weir_dirs_in(lease->dirs, lease->name, WEIR_DIRS_FIND, unlink_in, NULL))
-            weir_dirs_prune(lease->dirs, lease->name, weir_name_kept(lease->name));
-        weir_fail_text(0, text);
-    }
+    bool ours = lease->generation == weir_fork_generation(), gone = false;
+    char text[WEIR_TEXT_MAX]; /* why the caller gives it back: a failure here is none of his */
+    snprintf(text, sizeof text, "%s", weir_fail_last());
+    if (ours && lease->alone)
+        gone = !weir_dirs_in(lease->dirs, lease->name, WEIR_DIRS_FIND, unlink_in, NULL);
     if (ours)
         weir_lockfile_release(lease->fd);
     else
         weir_sys->close(lease->fd);
+    /* Only now: on NFS what is removed and still open is in its directory. */
+    if (gone)
+        weir_dirs_prune(lease->dirs, lease->name, weir_name_kept(lease->name));
+    weir_fail_text(0, text);
     free(lease);
 }
 
 /* A descriptor that holds the lock on the file of that name, -EAGAIN if the name is another's by
  * then, -EBUSY. */
-static int lock_name(struct weir_dir *dir, const char *base, bool alone)
+static int lock_name(struct weir_dirs *dirs, struct weir_dir *dir, const char *base, bool alone)
 {
     struct weir_sys_stat a, b;
     int fd = open_lock(dir, base);
@@ -120,8 +135,9 @@ static int lock_name(struct weir_dir *dir, const char *base, bool alone)
     if (!code)
         code = weir_sys->fstat(fd, &a);
     if (!code) {
+        weir_dirs_refresh(dirs, dir);
         code = weir_sys->stat(dir->fd, base, &b);
-        if (code == -ENOENT || (!code && (a.ino != b.ino || a.dev != b.dev)))
+        if (code == -ENOENT || code == -ESTALE || (!code && (a.ino != b.ino || a.dev != b.dev)))
             code = -EAGAIN;
     }
     if (!code)
@@ -135,15 +151,15 @@ static int lease_in(void *arg, struct weir_dir *dir, const char *base)
     struct lease *lease = arg;
     int fd = -EAGAIN;
     for (int tries = 0; fd == -EAGAIN && tries < NAME_TRIES_MAX; tries++)
-        fd = lock_name(dir, base, lease->alone);
+        fd = lock_name(lease->dirs, dir, base, lease->alone);
     if (fd >= 0) {
         lease->fd = fd;
         return 0;
     }
     bool none = fd == -ENOSYS || fd == -EOPNOTSUPP || fd == -ENOLCK;
-    int code = none ? -ENOTSUP : fd == -EAGAIN ? -EBUSY : fd;
-    return weir_fail(-code, "cannot lease '%s/%s': %s", weir_dirs_root(lease->dirs), lease->name,
-                     weir_errno_text(code));
+    int code =
+        lock_fail(fd == -EAGAIN ? -EBUSY : fd, "lease", weir_dirs_root(lease->dirs), lease->name);
+    return none ? -ENOTSUP : code;
 }
 
 int weir_lockfile_lease(struct weir_handle **out, struct weir_dirs *dirs, const char *name,

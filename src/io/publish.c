@@ -17,14 +17,14 @@ enum {
 
 int weir_tmp_open(struct weir_tmp *tmp, struct weir_dirs *dirs)
 {
-    uint8_t nonce[WEIR_NONCE_BYTES];
-    int code = weir_sys->random(nonce, sizeof nonce);
-    if (code)
-        return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
     struct weir_tmp made = {.fd = -1};
-    weir_hex(made.base, nonce, sizeof nonce);
     bool again = true;
     for (int tries = 0; again && tries < TRIES_MAX; tries++) {
+        uint8_t nonce[WEIR_NONCE_BYTES];
+        int code = weir_sys->random(nonce, sizeof nonce);
+        if (code)
+            return weir_fail(-code, "no random bytes: %s", weir_errno_text(code));
+        weir_hex(made.base, nonce, sizeof nonce);
         code = weir_dirs_get(dirs, WEIR_DIR_TMP, WEIR_DIRS_MAKE, &made.dir, NULL);
         if (code)
             return code;
@@ -33,7 +33,9 @@ int weir_tmp_open(struct weir_tmp *tmp, struct weir_dirs *dirs)
             *tmp = made;
             return 0;
         }
-        again = made.fd == -ENOENT && weir_dirs_dead(dirs, made.dir);
+        /* Nobody else has such a name: where it is taken, an answer to us was lost. */
+        again = made.fd == -EEXIST ||
+                ((made.fd == -ENOENT || made.fd == -ESTALE) && weir_dirs_dead(dirs, made.dir));
         weir_dirs_put(dirs, made.dir);
     }
     return weir_fail(-made.fd, "cannot create a file in '%s/%s': %s", weir_dirs_root(dirs),
@@ -41,12 +43,16 @@ int weir_tmp_open(struct weir_tmp *tmp, struct weir_dirs *dirs)
 }
 
 /* Did the link happen, although its answer was an error? Links of a file nobody else knows are
- * counted: one is the temporary name. 1, 0, or -errno if that cannot be known. */
-static int link_happened(const struct weir_tmp *tmp)
+ * counted: one is the temporary name. That may have been collected meanwhile; then the name itself
+ * tells. What is remembered of the file from before does not count. 1, 0, or -errno if that cannot
+ * be known. */
+static int link_happened(const struct weir_tmp *tmp, const struct weir_dir *dir, const char *base)
 {
-    struct weir_sys_stat st;
-    int code = weir_sys->fstat(tmp->fd, &st);
-    return code ? code : st.nlink >= 2;
+    struct weir_sys_stat st, named;
+    int code = weir_sys->fstat_now(tmp->fd, &st);
+    if (code || st.nlink >= 2)
+        return code ? code : 1;
+    return !weir_sys->stat(dir->fd, base, &named) && named.ino == st.ino && named.dev == st.dev;
 }
 
 bool weir_is_refusal(int code)
@@ -63,7 +69,7 @@ static int link_once(struct weir_tmp *tmp, struct weir_dirs *dirs, struct weir_d
                      const char *base, const char *name, enum weir_doubt *doubt)
 {
     int code = weir_sys->link(tmp->dir->fd, tmp->base, dir->fd, base);
-    int happened = code ? link_happened(tmp) : 1;
+    int happened = code ? link_happened(tmp, dir, base) : 1;
     /* What may have happened is synced, too: whoever finds the name there takes it for durable. So
      * is what somebody else linked there: he may not have lived to do it. */
     bool taken = !happened && code == -EEXIST;
@@ -79,6 +85,16 @@ static int link_once(struct weir_tmp *tmp, struct weir_dirs *dirs, struct weir_d
     return 0;
 }
 
+/* Did a gc remove the temporary file? On NFS nothing is left of it then, not even for us. */
+static bool is_collected(const struct weir_tmp *tmp)
+{
+    struct weir_sys_stat st;
+    int code = weir_sys->fstat_now(tmp->fd, &st);
+    if (code == -ESTALE || (!code && !st.nlink))
+        return true;
+    return !code && st.nlink == 1 && weir_sys->stat(tmp->dir->fd, tmp->base, &st) == -ENOENT;
+}
+
 int weir_tmp_publish(struct weir_tmp *tmp, struct weir_dirs *dirs, const char *name,
                      enum weir_doubt *doubt)
 {
@@ -92,12 +108,13 @@ int weir_tmp_publish(struct weir_tmp *tmp, struct weir_dirs *dirs, const char *n
         code = link_once(tmp, dirs, dir, base, name, doubt);
         bool again = (code == -ENOENT || code == -ESTALE) && weir_dirs_dead(dirs, dir);
         weir_dirs_put(dirs, dir);
-        struct weir_sys_stat st;
-        if (code == -ENOENT && weir_sys->stat(tmp->dir->fd, tmp->base, &st) == -ENOENT)
+        if ((code == -ENOENT || code == -ESTALE) && is_collected(tmp)) {
+            *doubt = WEIR_SURE;
             return weir_fail(ESTALE,
                              "the temporary file of '%s' was collected: this writer was away for "
                              "longer than the store's grace; write it again",
                              name);
+        }
         if (!again)
             return code;
     }
@@ -109,8 +126,9 @@ void weir_tmp_close(struct weir_tmp *tmp, struct weir_dirs *dirs)
 {
     if (tmp->fd < 0)
         return;
-    weir_sys->unlink(tmp->dir->fd, tmp->base, false);
+    /* Closed first: NFS keeps what is removed while it is open under another name. */
     weir_sys->close(tmp->fd);
+    weir_sys->unlink(tmp->dir->fd, tmp->base, false);
     weir_dirs_put(dirs, tmp->dir);
     tmp->fd = -1;
 }
@@ -146,4 +164,62 @@ int weir_publish(struct weir_dirs *dirs, const char *name, const void *data, siz
         code = weir_tmp_publish(&tmp, dirs, name, doubt);
     weir_tmp_close(&tmp, dirs);
     return code;
+}
+
+/* ---- the probe ---- */
+
+/* Links a, then b, as `base`: the first must succeed and show, the second must not. NULL, or what
+ * is wrong. */
+static const char *probe_links(const struct weir_tmp *a, const struct weir_tmp *b,
+                               const struct weir_dir *dir, const char *base)
+{
+    struct weir_sys_stat st, named;
+    int code = weir_sys->link(a->dir->fd, a->base, dir->fd, base);
+    if (code)
+        return weir_errno_text(code);
+    if (weir_sys->fstat_now(a->fd, &st) || weir_sys->stat(dir->fd, base, &named))
+        return "what was linked is not there";
+    if (!named.is_file || named.ino != st.ino || st.nlink != 2)
+        return "a link is another file, or is not counted";
+    code = weir_sys->link(b->dir->fd, b->base, dir->fd, base);
+    return code == -EEXIST ? NULL : "a name is linked twice";
+}
+
+/* *why is set if links do not do what they must. */
+static int probe_once(struct weir_dirs *dirs, const char **why)
+{
+    struct weir_tmp a, b = {.fd = -1};
+    struct weir_dir *dir;
+    char base[sizeof a.base + 2];
+    int code = weir_tmp_open(&a, dirs);
+    if (code)
+        return code;
+    code = weir_tmp_open(&b, dirs);
+    if (!code)
+        code = weir_dirs_get(dirs, WEIR_DIR_SPARE, WEIR_DIRS_MAKE, &dir, NULL);
+    if (!code) {
+        /* Whatever ends this process, a gc takes it for a spare. */
+        snprintf(base, sizeof base, "0-%s", a.base);
+        *why = probe_links(&a, &b, dir, base);
+        weir_sys->unlink(dir->fd, base, false);
+        weir_dirs_put(dirs, dir);
+    }
+    weir_tmp_close(&b, dirs);
+    weir_tmp_close(&a, dirs);
+    return code;
+}
+
+int weir_publish_probe(struct weir_dirs *dirs)
+{
+    const char *why = "";
+    int code = 0;
+    /* A gc may take any of this away, and is not there each time. */
+    for (int tries = 0; !code && why && tries < TRIES_MAX; tries++)
+        code = probe_once(dirs, &why);
+    if (code || !why)
+        return code;
+    return weir_fail(ENOTSUP,
+                     "the file system of '%s' (%s) cannot hold a store, which needs hard links "
+                     "between directories: %s; use another one, or mount it with them",
+                     weir_dirs_root(dirs), weir_dirs_kind(dirs)->name, why);
 }

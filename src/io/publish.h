@@ -38,6 +38,10 @@ void weir_tmp_close(struct weir_tmp *tmp, struct weir_dirs *dirs);
 int weir_publish(struct weir_dirs *dirs, const char *name, const void *data, size_t size,
                  uint64_t until_ns, enum weir_doubt *doubt);
 
+/* Does this file system link as all of this needs it: into another directory, counting, and only
+ * once? 0, or -ENOTSUP with a text that says what to do. */
+int weir_publish_probe(struct weir_dirs *dirs);
+
 /* Whether this errno (negative) of link(2) or unlink(2) says for certain that nothing happened. A
  * time-out or an input/output error does not: on NFS the answer may have been lost. */
 bool weir_is_refusal(int code);

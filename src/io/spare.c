@@ -311,8 +311,8 @@ uint64_t weir_spares_take(struct weir_spares *spares, struct weir_tmp *tmp, uint
     list_free(list);
     if (fd < 0)
         return 0;
-    weir_sys->unlink(tmp->dir->fd, tmp->base, false);
     weir_sys->close(tmp->fd);
+    weir_sys->unlink(tmp->dir->fd, tmp->base, false);
     tmp->fd = fd;
     strcpy(tmp->base, base);
     return size;

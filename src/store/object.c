@@ -162,6 +162,15 @@ const weir_info *weir_object_info(const weir_object *obj)
     return &obj->info;
 }
 
+int weir_object_layout(weir_object *obj, char *out, size_t room)
+{
+    int code = weir_store_check(obj->store);
+    if (code)
+        return code;
+    code = weir_tier_layout(obj->store->tier, obj->data_name, out, room);
+    return code ? weir_fail(-code, "nothing is known of how '%s' is laid out", obj->key) : 0;
+}
+
 void weir_object_close(weir_object *obj)
 {
     if (!obj || weir_store_check(obj->store))

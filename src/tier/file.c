@@ -14,6 +14,7 @@
 #include "io/lockfile.h"
 #include "io/publish.h"
 #include "io/spare.h"
+#include "io/stripe.h"
 #include "tier/tier.h"
 #include "util/err.h"
 #include "util/key.h"
@@ -36,6 +37,7 @@ struct file_tier {
     struct weir_io *io;
     struct weir_dirs *dirs;
     struct weir_spares *spares;
+    struct weir_stripes stripes;
 };
 
 /* An open file, to read; or the beginning of a sink. */
@@ -256,9 +258,16 @@ static void do_stat(struct weir_req *req)
     weir_req_take(req, in_dir(req, req->name, WEIR_DIRS_FIND, stat_in));
 }
 
+/* Touching a mapping of a file that its server has forgotten would kill the process (SIGBUS). */
 static void do_map(struct weir_req *req)
 {
     const struct weir_file *file = &((struct file_blob *)req->handle)->file;
+    if (weir_dirs_kind(tier_of(req)->dirs)->forgets) {
+        weir_req_fail(req, ENOTSUP,
+                      "'%s' is read, not mapped: another machine may remove it at any time",
+                      file->label);
+        return;
+    }
     int code = weir_sys->map(file->fd, req->len, &req->buf);
     if (code)
         weir_req_fail(req, -code, "cannot map '%s': %s", file->label, weir_errno_text(code));
@@ -368,7 +377,8 @@ static int create(struct file_tier *t, struct weir_req *req)
     memcpy(sink->name, req->name, size);
     if (req->small)
         weir_spares_make_room(t->spares, SMALL_ROOM_BYTES);
-    int code = weir_tmp_open(&sink->tmp, t->dirs);
+    int code = req->small ? weir_tmp_open(&sink->tmp, t->dirs)
+                          : weir_stripe_open(&sink->tmp, t->dirs, &t->stripes, req->off);
     if (is_full(code) && weir_spares_drop(t->spares, false))
         code = weir_tmp_open(&sink->tmp, t->dirs);
     if (code) {
@@ -481,6 +491,25 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
                      req->name, weir_errno_text(synced));
 }
 
+/* What was removed while it was open stays below another name where its machine died. Nothing has
+ * happened in this directory for long: whoever still reads it had his time. */
+static void drop_silly(struct weir_dir *dir)
+{
+    struct weir_dents *dents = weir_alloc(sizeof *dents);
+    const char *name;
+    if (!dents || weir_dents_open(dents, dir)) {
+        free(dents);
+        return;
+    }
+    while (weir_dents_look(dents, &name) > 0) {
+        if (weir_dents_is_silly(name))
+            weir_sys->unlink(dir->fd, name, false);
+        weir_dents_skip(dents);
+    }
+    weir_dents_close(dents);
+    free(dents);
+}
+
 /* A directory that changed lately is about to be used. */
 static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *base,
                       struct weir_req *req)
@@ -491,7 +520,11 @@ static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *bas
     if (code)
         return fail_at(t, code, "stat", req->name);
     int64_t age_ns = req->stat.time_ns - st.mtime_ns;
-    return age_ns >= 0 && (uint64_t)age_ns >= req->off ? 0 : weir_fail(EBUSY, "a young directory");
+    if (age_ns < 0 || (uint64_t)age_ns < req->off)
+        return weir_fail(EBUSY, "a young directory");
+    if (weir_name_is_own(req->name))
+        drop_silly(dir);
+    return 0;
 }
 
 /* Holds the store's lock, for moments. Whoever stands still with it (a stopped process) makes a
@@ -508,6 +541,14 @@ static int locked(struct weir_req *req, int (*fn)(struct weir_req *req))
     return code;
 }
 
+/* What others share may have changed since it was last looked at. */
+static int load_now_in(struct file_tier *t, struct weir_dir *dir, const char *base,
+                       struct weir_req *req)
+{
+    weir_dirs_refresh(t->dirs, dir);
+    return load_in(t, dir, base, req);
+}
+
 /* Is the record just that? 0 or -ESTALE. */
 static int record_is(struct file_tier *t, const char *name, const void *content, size_t size)
 {
@@ -516,7 +557,7 @@ static int record_is(struct file_tier *t, const char *name, const void *content,
     load.name = name;
     load.len = WEIR_RECORD_BYTES_MAX;
     load.io.context = t;
-    int code = in_dir(&load, name, WEIR_DIRS_FIND, load_in);
+    int code = in_dir(&load, name, WEIR_DIRS_FIND, load_now_in);
     if (code)
         return code;
     bool same = load.result == size && !memcmp(load.buf, content, size);
@@ -602,7 +643,9 @@ static int remove_if(struct weir_req *req)
     code = in_dir(req, req->name, WEIR_DIRS_FIND, remove_in);
     req->handle = handle;
     req->reuse = reuse;
-    return code;
+    /* It was there, and nobody else may remove it now: over a network the answer to a first try
+     * was lost, and the second found nothing. */
+    return code == -ENOENT && weir_dirs_kind(tier_of(req)->dirs)->is_shared ? 0 : code;
 }
 
 static void do_remove_if(struct weir_req *req)
@@ -653,15 +696,19 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
 static int fill_page(struct file_tier *t, struct weir_req *req)
 {
     struct weir_dents *dents = &((struct file_cursor *)req->handle)->dents;
+    bool is_tmp = !strcmp(req->name, WEIR_DIR_TMP); /* whose sweep takes everything */
     size_t used = 0;
     const char *name;
     int type;
     /* What there is; the next page asks again. */
     while (!req->result || !weir_dents_is_empty(dents)) {
         type = weir_dents_look(dents, &name);
+        if (type == -ENOENT || type == -ESTALE)
+            return 0; /* it was removed meanwhile: that is its end */
         if (type < 0)
             return fail_at(t, type, "list", req->name);
-        if (!type || (type != '?' && !weir_list_page_add(req, &used, type == 'd', name)))
+        bool shown = type && type != '?' && (is_tmp || !weir_dents_is_silly(name));
+        if (!type || (shown && !weir_list_page_add(req, &used, type == 'd', name)))
             return 0;
         weir_dents_skip(dents);
     }
@@ -731,6 +778,10 @@ static int sweep_page(struct file_tier *t, struct weir_req *sweep, const char *p
             continue;
         }
         code = sweep->dry ? 0 : in_dir(&req, name, WEIR_DIRS_FIND, remove_in);
+        if (code == -EBUSY) {
+            sweep->len++; /* removed by its owner, who still has it open: NFS keeps it so long */
+            continue;
+        }
         if (code && code != -ENOENT)
             return code;
         sweep->result++;
@@ -797,7 +848,22 @@ static void file_close(struct weir_tier *tier)
     free(t);
 }
 
+int weir_tier_file_layout(struct weir_tier *tier, const char *name, char *out, size_t room)
+{
+    return weir_stripe_show(out, room, ((struct file_tier *)tier)->dirs, name);
+}
+
 static const struct weir_tier_ops file_ops = {"file", file_submit, file_close};
+
+/* Where there is a store, this was asked when it was made. */
+static int probe(struct weir_dirs *dirs, bool create)
+{
+    struct weir_sys_stat st;
+    if (!create || !weir_dirs_kind(dirs)->is_shared ||
+        !weir_sys->stat(weir_dirs_root_fd(dirs), WEIR_NAME_STORE, &st))
+        return 0;
+    return weir_publish_probe(dirs);
+}
 
 int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
                         const struct weir_file_options *opts)
@@ -807,6 +873,8 @@ int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io
         return weir_fail_memory();
     int code = weir_dirs_open(&t->dirs, path, create);
     if (!code)
+        code = probe(t->dirs, create);
+    if (!code)
         code = weir_spares_open(&t->spares, t->dirs, opts->spare_bytes_max, opts->spare_bytes_min);
     if (code) {
         weir_dirs_close(t->dirs);
@@ -815,6 +883,8 @@ int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io
     }
     t->tier = (struct weir_tier){&file_ops, NULL, WEIR_LEVEL_HOME};
     t->io = io;
+    t->stripes.count = opts->stripe_count;
+    t->stripes.bytes = opts->stripe_bytes;
     *out = &t->tier;
     return 0;
 }

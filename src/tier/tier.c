@@ -30,6 +30,14 @@ static const struct weir_opt file_options[] = {
      0, 0},
     {"spare_min", 0, WEIR_OPT_SIZE, AT(file.spare_bytes_min), "16M", "SIZE",
      "keep no file smaller than this", 1, 0},
+    {"stripe_count", 0, WEIR_OPT_NUMBER, AT(file.stripe_count), "0", "N",
+     "on Lustre: spread files of 64 MiB and more over so many servers; 0: one for each GiB, up to "
+     "32",
+     0, 2000},
+    {"stripe_size", 0, WEIR_OPT_SIZE, AT(file.stripe_bytes), "4M", "SIZE",
+     "on Lustre: bytes on one server before the next, a multiple of 64 KiB; 0: leave the layout to "
+     "the file system",
+     0, 0},
     {0},
 };
 
@@ -140,6 +148,14 @@ const char *weir_tier_kind(const struct weir_tier *tier)
     while (tier->below)
         tier = tier->below;
     return tier->ops->kind;
+}
+
+int weir_tier_layout(struct weir_tier *tier, const char *name, char *out, size_t room)
+{
+    while (tier->below)
+        tier = tier->below;
+    return strcmp(tier->ops->kind, "file") ? -ENOTSUP
+                                           : weir_tier_file_layout(tier, name, out, room);
 }
 
 int weir_tier_call(struct weir_tier *tier, struct weir_req *req)

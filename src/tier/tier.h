@@ -65,6 +65,9 @@ int weir_tier_open(struct weir_tier **out, const struct weir_url *url, struct we
 void weir_tier_close(struct weir_tier *tier);
 /* The kind at the bottom: "file", "mem", … */
 const char *weir_tier_kind(const struct weir_tier *tier);
+/* How a blob is laid out on its storage, for people; -ENOTSUP, without a text, where a tier has
+ * nothing to say. May take a moment: it may ask a tool. */
+int weir_tier_layout(struct weir_tier *tier, const char *name, char *out, size_t room);
 /* Options of every kind of URL, for the reference; kinds end with a NULL kind. */
 struct weir_tier_kind_doc {
     const char *kind, *example, *help;
@@ -82,9 +85,11 @@ int weir_tier_call(struct weir_tier *tier, struct weir_req *req);
 /* One constructor for each kind. */
 struct weir_file_options {
     uint64_t spare_bytes_max, spare_bytes_min; /* of deleted files kept to be written over */
+    uint64_t stripe_count, stripe_bytes;       /* of large new files, on Lustre (io/stripe.h) */
 };
 int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
                         const struct weir_file_options *opts);
+int weir_tier_file_layout(struct weir_tier *tier, const char *name, char *out, size_t room);
 int weir_tier_mem_open(struct weir_tier **out, uint64_t bytes_max);
 int weir_tier_null_open(struct weir_tier **out);
 

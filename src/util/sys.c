@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,6 +128,19 @@ static int real_fstat(int fd, struct weir_sys_stat *out)
     return 0;
 }
 
+/* Where statx(2) is refused (old kernels, some containers), the plain call must do. */
+static int real_fstat_now(int fd, struct weir_sys_stat *out)
+{
+    struct statx now;
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &now) < 0)
+        return errno == ENOSYS || errno == EPERM || errno == EINVAL ? real_fstat(fd, out) : -errno;
+    int code = real_fstat(fd, out); /* which knows it now */
+    if (code)
+        return code;
+    out->nlink = now.stx_nlink;
+    return 0;
+}
+
 static int real_fchmod(int fd, unsigned mode)
 {
     return fchmod(fd, mode) < 0 ? -errno : 0;
@@ -186,6 +202,7 @@ static int real_space(int fd, struct weir_sys_space *space)
     uint64_t unit = (uint64_t)(fs.f_frsize ? fs.f_frsize : fs.f_bsize);
     space->free_bytes = (uint64_t)fs.f_bavail * unit;
     space->total_bytes = (uint64_t)fs.f_blocks * unit;
+    space->magic = (uint64_t)fs.f_type;
     space->is_local = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
     return 0;
 }
@@ -266,6 +283,88 @@ static void real_unmap(void *data, size_t size)
     munmap(data, size);
 }
 
+/* ---- programs ---- */
+
+enum { RUN_MS_MAX = 10000, RUN_PAUSE_MS = 2, RUN_KILLED_MS = 100 };
+
+/* Reads what a program writes until it has closed its output or time is up. */
+static void run_read(int fd, char *out, size_t size, uint64_t until_ns)
+{
+    char rest[512];
+    size_t used = 0;
+    for (;;) {
+        uint64_t now_ns = real_now_ns(WEIR_CLOCK_MONO);
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        if (now_ns >= until_ns || poll(&wait, 1, (int)((until_ns - now_ns) / 1000000) + 1) == 0)
+            return;
+        bool keep = used + 1 < size;
+        ssize_t n = RETRY(read(fd, keep ? out + used : rest, keep ? size - 1 - used : sizeof rest));
+        if (n <= 0)
+            return;
+        used += keep ? (size_t)n : 0;
+        if (size)
+            out[used] = 0;
+    }
+}
+
+/* Waits for its end until then. 0, -EIO, -ETIMEDOUT; if somebody else waits for all children of
+ * this process, what became of it is not known: -EIO. */
+static int run_wait(pid_t pid, uint64_t until_ns)
+{
+    for (;;) {
+        int status = 0;
+        pid_t got = waitpid(pid, &status, WNOHANG);
+        if (got == pid)
+            return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EIO;
+        if (got < 0 && errno != EINTR)
+            return -EIO;
+        if (real_now_ns(WEIR_CLOCK_MONO) >= until_ns)
+            return -ETIMEDOUT;
+        real_sleep_ns((uint64_t)RUN_PAUSE_MS * 1000000);
+    }
+}
+
+/* It has no signals blocked, whatever its starter has. */
+static int run_start(pid_t *pid, const char *const *argv, int output)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, output, 1);
+    posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    int code = posix_spawnp(pid, argv[0], &files, &attr, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    return -code;
+}
+
+static int real_run(const char *const *argv, char *out, size_t size)
+{
+    int ends[2];
+    pid_t pid;
+    uint64_t until_ns = real_now_ns(WEIR_CLOCK_MONO) + (uint64_t)RUN_MS_MAX * 1000000;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    int code = run_start(&pid, argv, ends[1]);
+    close(ends[1]);
+    if (!code) {
+        run_read(ends[0], out, size, until_ns);
+        code = run_wait(pid, until_ns);
+        if (code == -ETIMEDOUT && !kill(pid, SIGKILL))
+            run_wait(pid, real_now_ns(WEIR_CLOCK_MONO) + (uint64_t)RUN_KILLED_MS * 1000000);
+    }
+    close(ends[0]);
+    return code;
+}
+
 const struct weir_sys weir_sys_real = {
     .open = real_open,
     .close = real_close,
@@ -280,6 +379,7 @@ const struct weir_sys weir_sys_real = {
     .mkdir = real_mkdir,
     .stat = real_stat,
     .fstat = real_fstat,
+    .fstat_now = real_fstat_now,
     .fchmod = real_fchmod,
     .touch = real_touch,
     .recyclable = real_recyclable,
@@ -293,6 +393,7 @@ const struct weir_sys weir_sys_real = {
     .sleep_ns = real_sleep_ns,
     .random = real_random,
     .realloc = realloc,
+    .run = real_run,
 };
 
 const struct weir_sys *weir_sys = &weir_sys_real;

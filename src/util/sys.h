@@ -22,7 +22,8 @@ struct weir_sys_stat {
 
 struct weir_sys_space {
     uint64_t free_bytes, total_bytes;
-    bool is_local; /* a file system of this machine that overwrites in place: ext4, XFS */
+    uint64_t magic; /* which kind of file system */
+    bool is_local;  /* a file system of this machine that overwrites in place: ext4, XFS */
 };
 
 enum weir_clock {
@@ -45,6 +46,9 @@ struct weir_sys {
     int (*mkdir)(int dirfd, const char *path, unsigned mode);
     int (*stat)(int dirfd, const char *path, struct weir_sys_stat *st); /* follows no link */
     int (*fstat)(int fd, struct weir_sys_stat *st);
+    /* The same, asked of a server that has it anew, whatever is remembered here; what is remembered
+     * of names in a directory is then as new. */
+    int (*fstat_now)(int fd, struct weir_sys_stat *st);
     int (*fchmod)(int fd, unsigned mode);
     int (*touch)(int fd); /* modified now */
     /* 0 if the file's next owner would get nothing but its bytes, owner and mode with it: -EBUSY
@@ -62,6 +66,10 @@ struct weir_sys {
     void (*sleep_ns)(uint64_t ns);
     int (*random)(void *buf, size_t size);
     void *(*realloc)(void *ptr, size_t size);
+    /* Runs a program found in PATH (argv ends with NULL) for at most ten seconds, without input.
+     * The beginning of what it writes comes into out, as a text; its complaints go nowhere. 0 if it
+     * says that it succeeded, -ENOENT if there is none, -ETIMEDOUT, -EIO if it failed. */
+    int (*run)(const char *const *argv, char *out, size_t size);
 };
 
 extern const struct weir_sys weir_sys_real;

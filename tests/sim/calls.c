@@ -1,6 +1,7 @@
 /* calls.c - the table of system calls of the simulated machine. */
 #include <assert.h>
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -174,8 +175,17 @@ static int call_space(int fd, struct weir_sys_space *space)
 {
     struct sim_verdict verdict = sim_enter(SIM_CALL_SPACE);
     (void)fd;
-    *space = (struct weir_sys_space){1u << 30, 1u << 31, true};
+    /* One that others share is asked more often. */
+    uint64_t magic = sim_rng_next(&sim.weather) & 1 ? EXT4_SUPER_MAGIC : FUSE_SUPER_MAGIC;
+    *space = (struct weir_sys_space){1u << 30, 1u << 31, magic, true};
     return verdict.code;
+}
+
+/* There are no programs on this machine. */
+static int call_run(const char *const *argv, char *out, size_t size)
+{
+    (void)argv, (void)out, (void)size;
+    return -ENOENT;
 }
 
 /* No call that can fail: it only asks. */
@@ -236,6 +246,8 @@ const struct weir_sys sim_sys = {
     .mkdir = call_mkdir,
     .stat = call_stat,
     .fstat = call_fstat,
+    .run = call_run,
+    .fstat_now = call_fstat,
     .fchmod = call_fchmod,
     .touch = call_touch,
     .recyclable = call_recyclable,

@@ -113,7 +113,7 @@ static void failed_links(void)
 /* When even counting the links fails, the answer says that nothing is known. */
 static void unknown(void)
 {
-    table.fstat = maybe_fstat;
+    table.fstat_now = maybe_fstat;
     blind = true;
     table.link = lost_link;
     answer = -EIO;
@@ -123,7 +123,7 @@ static void unknown(void)
     expect("unknown-too", "x", -EIO, WEIR_DOUBT_LOST);
     stands("unknown-too", NULL);
     blind = false;
-    table.fstat = weir_sys_real.fstat;
+    table.fstat_now = weir_sys_real.fstat_now;
     table.link = weir_sys_real.link;
 }
 
