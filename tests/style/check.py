@@ -34,7 +34,8 @@ FILE_CALLS = """open openat openat2 creat close read readv pread preadv pread64 
 TIME_AND_CHANCE = "clock_gettime gettimeofday time nanosleep usleep sleep getrandom rand".split()
 ALLOCATOR = "malloc calloc realloc reallocarray strdup strndup asprintf vasprintf".split()
 TABLE_CALLS = FILE_CALLS + TIME_AND_CHANCE + ALLOCATOR
-TABLE_FILES = {"src/util/sys.c": set(TABLE_CALLS), "src/io/uring.c": {"eventfd", "write", "close"}}
+TABLE_FILES = {"src/util/sys.c": set(TABLE_CALLS), "src/io/uring.c": {"eventfd", "write", "close"},
+               "src/tier/s3_process.c": {"read", "close"}}  # a pipe is no file
 
 # Spelled apart, so that this file passes.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
