@@ -37,6 +37,9 @@ void weir_marker_encode(uint8_t out[WEIR_MARKER_BYTES], const struct weir_marker
 int weir_marker_decode(struct weir_marker *out, const uint8_t *record, size_t size)
 {
     uint8_t sum[WEIR_SUM_BYTES];
+    if (size >= 8 && !memcmp(record, "WEIRPART", 8)) /* of src/tier/split.c */
+        return weir_fail(EPROTO, "its records are kept elsewhere: open it with the commit=URL that "
+                                 "it was made with");
     if (size < 10 || memcmp(record, magic, sizeof magic))
         return weir_fail(EBADMSG, "its marker .weir/store is damaged: it does not begin like one");
     if (weir_load_le(record + 8, 2) > VERSION)

@@ -12,6 +12,7 @@
 struct settings {
     uint64_t size, read_rate, write_rate;
     bool stats;
+    const char *commit; /* a URL */
     struct weir_faults faults;
     struct weir_file_options file;
 };
@@ -42,6 +43,9 @@ static const struct weir_opt file_options[] = {
 };
 
 static const struct weir_opt filter_options[] = {
+    {"commit", 0, WEIR_OPT_TEXT, AT(commit), NULL, "URL",
+     "keep seals, logs and other records there, and only data here (in URL, write %26 for &)", 0,
+     0},
     {"stats", 0, WEIR_OPT_FLAG, AT(stats), "0", NULL, "count requests, bytes and latencies", 0, 0},
     {"read_rate", 0, WEIR_OPT_SIZE, AT(read_rate), "0", "SIZE",
      "limit reads to this many bytes a second; 0: no limit", 0, 0},
@@ -130,6 +134,8 @@ int weir_tier_open(struct weir_tier **out, const struct weir_url *url, struct we
         code = weir_tier_null_open(&tier);
     else
         code = weir_tier_file_open(&tier, url->path, io, create, &set.file);
+    if (!code && set.commit)
+        code = weir_tier_split_open(&tier, tier, set.commit, io, create);
     if (!code)
         code = add_filters(&tier, &set);
     if (!code)

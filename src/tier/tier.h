@@ -97,6 +97,9 @@ int weir_tier_null_open(struct weir_tier **out);
 int weir_tier_stats_open(struct weir_tier **out, struct weir_tier *below);
 int weir_tier_limit_open(struct weir_tier **out, struct weir_tier *below, uint64_t read_rate,
                          uint64_t write_rate);
+/* Data stays below, records (.weir/ but for .weir/data/) go to the tier of the URL. */
+int weir_tier_split_open(struct weir_tier **out, struct weir_tier *below, const char *records,
+                         struct weir_io *io, bool create);
 struct weir_faults {
     uint64_t seed;
     uint64_t nth;      /* fail the n-th request (1 is the first); 0: none */

@@ -29,6 +29,10 @@ static const struct place {
      true, true, 200},
     {"all-null", "inline", "null:?stats=1&read_rate=100G&write_rate=100G&fault_nth=1000000000",
      false, false, 0},
+    /* Records on another tier than data. */
+    {"split-file+mem", "threads", "file:%s?commit=mem:", true, false, 300},
+    {"split-mem+file", "inline", "mem:?size=512M&commit=file:%s", true, false, 3000},
+    {"split-file+file", "uring", "file:%1$s/data?commit=file:%1$s/records", true, false, 300},
 };
 
 /* Storage beyond this machine has neither plain names nor locks, and takes its time. */
@@ -62,7 +66,9 @@ static struct weir_tier *open_place(const struct place *place, struct weir_io *i
 static void run_checks(const struct place *place)
 {
     names_many = calls_async ? place->names / 10 : place->names;
-    has_alias = has_leases = place->alias; /* what is on a file system has both */
+    has_alias = place->alias;
+    /* What is on a file system has both; of two tiers, the one with the records. */
+    has_leases = place->alias || strstr(place->url, "commit=file:");
     check_leases();
     if (!place->keeps) {
         check_null();
