@@ -285,6 +285,8 @@ static int open_parts(weir_store *store, const weir_store_options *opts)
     if (code)
         return weir_fail_in(code, "cannot open store '%s'", store->url);
     code = marker_load(store);
+    if (code == -ENODEV) /* the bucket, the pool: WEIR_STORE_CREATE makes it, if it can be made */
+        return weir_fail_in(-ENOENT, "there is no store at '%s'", store->url);
     if (code != -ENOENT)
         return code;
     store->is_bare = !create && is_bare(store);

@@ -15,6 +15,7 @@ struct settings {
     const char *commit; /* a URL */
     struct weir_faults faults;
     struct weir_file_options file;
+    struct weir_s3_options s3;
 };
 
 #define AT(field) offsetof(struct settings, field)
@@ -39,6 +40,33 @@ static const struct weir_opt file_options[] = {
      "on Lustre: bytes on one server before the next, a multiple of 64 KiB; 0: leave the layout to "
      "the file system",
      0, 0},
+    {0},
+};
+
+static const struct weir_opt s3_options[] = {
+    {"endpoint", 0, WEIR_OPT_TEXT, AT(s3.endpoint), NULL, "URL",
+     "the server, as https://HOST:PORT (default: AWS_ENDPOINT_URL, the profile's, or AWS)", 0, 0},
+    {"region", 0, WEIR_OPT_TEXT, AT(s3.region), NULL, "NAME",
+     "the region (default: AWS_REGION, the profile's, or us-east-1)", 0, 0},
+    {"style", 0, WEIR_OPT_TEXT, AT(s3.style), "auto", "STYLE",
+     "where the bucket stands: path (HOST/BUCKET), virtual (BUCKET.HOST), or auto", 0, 0},
+    {"profile", 0, WEIR_OPT_TEXT, AT(s3.profile), NULL, "NAME",
+     "of the AWS configuration (default: AWS_PROFILE, or default)", 0, 0},
+    {"anonymous", 0, WEIR_OPT_FLAG, AT(s3.anonymous), "0", NULL,
+     "without credentials: public buckets", 0, 0},
+    {"ca", 0, WEIR_OPT_TEXT, AT(s3.ca_file), NULL, "FILE",
+     "trust the certificates that this one signed (default: the system's)", 0, 0},
+    {"timeout", 0, WEIR_OPT_DURATION, AT(s3.timeout_ns), "60s", "TIME",
+     "how long a request is tried again before it fails", 1, 86400},
+    {"stall", 0, WEIR_OPT_DURATION, AT(s3.stall_ns), "15s", "TIME",
+     "a connection on which nothing moves for so long is given up", 1, 86400},
+    {"requests", 0, WEIR_OPT_NUMBER, AT(s3.requests_max), "64", "N",
+     "requests in flight at most; how many pay is found out", 1, 1024},
+    {"part", 0, WEIR_OPT_SIZE, AT(s3.part_bytes), "8M", "SIZE",
+     "larger blobs are uploaded in parts of this size (and of more, where 10,000 are not enough)",
+     5 << 20, 1 << 30},
+    {"memory", 0, WEIR_OPT_SIZE, AT(s3.memory_bytes_max), "128M", "SIZE",
+     "for the parts of all uploads", 5 << 20, 0},
     {0},
 };
 
@@ -77,18 +105,68 @@ static const struct weir_opt filter_options[] = {
 const struct weir_tier_kind_doc weir_tier_kinds[] = {
     {"file", "file:///mnt/nvme/store", "a directory on any mounted file system; a plain path too",
      file_options},
+    {"s3", "s3://bucket/prefix?endpoint=https://s3.example:9000", "a bucket of any S3 server",
+     s3_options},
     {"mem", "mem:?size=4G", "memory of this process", mem_options},
     {"null", "null:", "takes everything, keeps nothing: tests the engine itself", NULL},
     {"any", "file:///data?write_rate=500M&stats=1", "filters in front of any tier", filter_options},
     {0},
 };
 
+/* How each kind of tier is opened; its options are those of weir_tier_kinds. */
+static int open_file(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
+                     bool create, const struct settings *set)
+{
+    return weir_tier_file_open(out, url->path, io, create, &set->file);
+}
+
+static int open_s3(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
+                   bool create, const struct settings *set)
+{
+    return weir_tier_s3_open(out, url->path, io, create, &set->s3);
+}
+
+static int open_mem(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
+                    bool create, const struct settings *set)
+{
+    (void)url, (void)io, (void)create;
+    return weir_tier_mem_open(out, set->size);
+}
+
+static int open_null(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
+                     bool create, const struct settings *set)
+{
+    (void)url, (void)io, (void)create, (void)set;
+    return weir_tier_null_open(out);
+}
+
+static const struct opener {
+    const char *scheme;
+    const struct weir_opt *options;
+    int (*open)(struct weir_tier **out, const struct weir_url *url, struct weir_io *io, bool create,
+                const struct settings *set);
+} openers[] = {
+    {"file", file_options, open_file},
+    {"s3", s3_options, open_s3},
+    {"mem", mem_options, open_mem},
+    {"null", NULL, open_null},
+};
+
+static const struct opener *find_opener(const char *scheme)
+{
+    for (size_t i = 0; i < sizeof openers / sizeof openers[0]; i++)
+        if (!strcmp(openers[i].scheme, scheme))
+            return &openers[i];
+    weir_fail(ENOTSUP, "no store of kind '%s:' (see: weir help urls)", scheme);
+    return NULL;
+}
+
 static int read_options(struct settings *set, const struct weir_url *url,
                         const struct weir_opt *own)
 {
-    weir_opt_defaults(mem_options, set);
-    weir_opt_defaults(file_options, set);
-    weir_opt_defaults(filter_options, set);
+    for (size_t i = 0; weir_tier_kinds[i].kind; i++)
+        if (weir_tier_kinds[i].options)
+            weir_opt_defaults(weir_tier_kinds[i].options, set);
     for (size_t i = 0; i < url->options; i++) {
         const struct weir_opt *opt = own ? weir_opt_find(own, url->option[i].name) : NULL;
         if (!opt)
@@ -121,19 +199,12 @@ int weir_tier_open(struct weir_tier **out, const struct weir_url *url, struct we
 {
     struct settings set = {0};
     struct weir_tier *tier = NULL;
-    bool mem = !strcmp(url->scheme, "mem"), null = !strcmp(url->scheme, "null");
-    if (!mem && !null && strcmp(url->scheme, "file"))
-        return weir_fail(ENOTSUP, "no store of kind '%s:' (there are file:, mem: and null:)",
-                         url->scheme);
-    int code = read_options(&set, url, mem ? mem_options : null ? NULL : file_options);
-    if (code)
-        return code;
-    if (mem)
-        code = weir_tier_mem_open(&tier, set.size);
-    else if (null)
-        code = weir_tier_null_open(&tier);
-    else
-        code = weir_tier_file_open(&tier, url->path, io, create, &set.file);
+    const struct opener *opener = find_opener(url->scheme);
+    if (!opener)
+        return -ENOTSUP;
+    int code = read_options(&set, url, opener->options);
+    if (!code)
+        code = opener->open(&tier, url, io, create, &set);
     if (!code && set.commit)
         code = weir_tier_split_open(&tier, tier, set.commit, io, create);
     if (!code)

@@ -30,6 +30,7 @@
  *    for who did not put it himself: so that holds after a power loss, too.
  *  - LEASE holds a name for as long as its handle is open: with others, or alone (-EBUSY while
  *    anybody else has it; it then leaves nothing behind). It dies with its holder.
+ *  - Where the place itself is not there (a bucket, a pool), every request answers -ENODEV.
  *  - SWEEP drops temporaries older than `off` nanoseconds (with `dry`, only counts them), and all
  *    that is kept for reuse (stat.size is its bytes). stat.time_ns is the tier's clock then.
  */
@@ -92,6 +93,17 @@ int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io
 int weir_tier_file_layout(struct weir_tier *tier, const char *name, char *out, size_t room);
 int weir_tier_mem_open(struct weir_tier **out, uint64_t bytes_max);
 int weir_tier_null_open(struct weir_tier **out);
+struct weir_s3_options {
+    const char *endpoint, *region, *style, *profile, *ca_file; /* "" or NULL: not given */
+    bool anonymous;
+    uint64_t timeout_ns, stall_ns;
+    uint64_t requests_max; /* in flight */
+    uint64_t part_bytes;   /* of an upload, at least */
+    uint64_t memory_bytes_max; /* of parts being gathered and sent */
+};
+/* path: "bucket/prefix". create: make the bucket if it is not there. */
+int weir_tier_s3_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
+                      const struct weir_s3_options *opts);
 
 /* Filters take `below` over, also when they fail. */
 int weir_tier_stats_open(struct weir_tier **out, struct weir_tier *below);

@@ -1,0 +1,251 @@
+/* s3_upload.c - the parts of a sink (s3_sink.h) and their way to the server. Memory is counted over
+ * all sinks of a tier: beyond its bound a writer waits for uploads to end. It does not wait when
+ * none is under way, since then only writers could give memory back; so what is exceeded is at most
+ * what unfinished parts hold.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tier/s3_sink.h"
+#include "util/err.h"
+#include "util/sys.h"
+
+enum { ROOM_MIN = 65536 };
+
+/* ---- memory ---- */
+
+static void charge(struct weir_s3_memory *memory, uint64_t bytes)
+{
+    pthread_mutex_lock(&memory->lock);
+    while (memory->uploads && memory->bytes + bytes > memory->bytes_max)
+        pthread_cond_wait(&memory->freed, &memory->lock);
+    memory->bytes += bytes;
+    pthread_mutex_unlock(&memory->lock);
+}
+
+static void uncharge(struct weir_s3_memory *memory, uint64_t bytes)
+{
+    pthread_mutex_lock(&memory->lock);
+    memory->bytes -= bytes;
+    pthread_cond_broadcast(&memory->freed);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+static void count_upload(struct weir_s3_memory *memory, int by)
+{
+    pthread_mutex_lock(&memory->lock);
+    memory->uploads += (unsigned)by;
+    pthread_cond_broadcast(&memory->freed);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+/* Small blobs of unknown size get as much as they need, doubled each time. */
+static uint64_t room_for(const struct weir_s3_part *part, uint64_t bytes)
+{
+    const struct weir_s3_sink *sink = part->sink;
+    uint64_t room = part->room ? 2 * part->room : ROOM_MIN;
+    if (part->place.number)
+        room = part->place.bytes;
+    else if (!part->room && sink->hint)
+        room = sink->hint;
+    if (room < bytes)
+        room = bytes;
+    return room < part->place.bytes ? room : part->place.bytes;
+}
+
+int weir_s3_part_room(struct weir_s3_part *part, uint64_t bytes)
+{
+    struct weir_s3_sink *sink = part->sink;
+    struct weir_s3_memory *memory = &sink->blob.tier->memory;
+    while (bytes > part->room) {
+        uint64_t before = part->room, room = room_for(part, bytes);
+        pthread_mutex_unlock(&sink->lock);
+        charge(memory, room - before);
+        pthread_mutex_lock(&sink->lock);
+        bool alone = part->room == before; /* nobody else made room meanwhile */
+        char *data = alone ? weir_realloc(part->data, room) : NULL;
+        if (!data)
+            uncharge(memory, room - before);
+        if (!data && alone)
+            return weir_fail_memory();
+        if (data) {
+            part->data = data;
+            part->room = room;
+        }
+    }
+    return 0;
+}
+
+void weir_s3_part_free(struct weir_s3_part *part)
+{
+    free(part->data);
+    uncharge(&part->sink->blob.tier->memory, part->room);
+    free(part);
+}
+
+/* ---- parts ---- */
+
+int weir_s3_sink_failed(struct weir_s3_sink *sink, int code)
+{
+    if (!sink->code) {
+        sink->code = code;
+        snprintf(sink->text, sizeof sink->text, "%s", weir_fail_last());
+    }
+    return weir_fail_text(sink->code, sink->text);
+}
+
+void weir_s3_sink_wait(struct weir_s3_sink *sink)
+{
+    while (sink->under_way)
+        pthread_cond_wait(&sink->changed, &sink->lock);
+}
+
+/* A trip of the sink is over: the sink may be gone as soon as the lock is. */
+static void trip_over(struct weir_s3_sink *sink)
+{
+    sink->under_way--;
+    pthread_cond_broadcast(&sink->changed);
+    pthread_mutex_unlock(&sink->lock);
+}
+
+static int note_part(struct weir_s3_sink *sink, const struct weir_s3_part *part)
+{
+    uint32_t number = part->place.number;
+    if (!part->trip.etag[0])
+        return weir_fail(EIO, "cannot write '%s': the server gives a part no ETag",
+                         sink->blob.name);
+    if (number >= sink->parted_room) {
+        uint32_t room = sink->parted_room ? 2 * sink->parted_room : 16;
+        while (room <= number)
+            room *= 2;
+        struct weir_s3_parted *more = weir_realloc(sink->parted, room * sizeof *more);
+        if (!more)
+            return weir_fail_memory();
+        memset(more + sink->parted_room, 0, (room - sink->parted_room) * sizeof *more);
+        sink->parted = more;
+        sink->parted_room = room;
+    }
+    strcpy(sink->parted[number].etag, part->trip.etag);
+    strcpy(sink->parted[number].crc, part->crc_text);
+    if (number >= sink->parted_end)
+        sink->parted_end = number + 1;
+    return 0;
+}
+
+static void part_done(struct weir_s3_trip *trip)
+{
+    struct weir_s3_part *part = (struct weir_s3_part *)trip;
+    struct weir_s3_sink *sink = part->sink;
+    struct weir_s3_memory *memory = &sink->blob.tier->memory;
+    int code = weir_s3_trip_ok(trip) ? 0 : weir_s3_trip_fail(trip, &sink->blob.tier->site, "write");
+    pthread_mutex_lock(&sink->lock);
+    if (!code)
+        code = note_part(sink, part);
+    if (code)
+        weir_s3_sink_failed(sink, code);
+    weir_s3_trip_end(trip);
+    weir_s3_part_free(part);
+    count_upload(memory, -1);
+    trip_over(sink);
+}
+
+/* Sends a part, which is out of the list. Under the lock. */
+static void send_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
+{
+    struct weir_s3_tier *t = sink->blob.tier;
+    struct weir_s3_trip *trip = &part->trip;
+    weir_s3_trip_begin(trip, "PUT", sink->blob.name);
+    snprintf(part->number_text, sizeof part->number_text, "%u", part->place.number + 1);
+    weir_s3_crc(part->crc_text, part->data, part->filled);
+    weir_s3_trip_query(trip, "partNumber", part->number_text);
+    weir_s3_trip_query(trip, "uploadId", sink->upload);
+    weir_s3_trip_header(trip, "x-amz-checksum-crc32c", part->crc_text);
+    weir_s3_trip_body(trip, part->data, part->filled, !t->site.is_https);
+    trip->done = part_done;
+    sink->under_way++;
+    count_upload(&t->memory, 1);
+    weir_s3_net_submit(t->net, trip);
+}
+
+/* Under the lock: it is let go while a part is sent, which hashes it and may complete at once. */
+static void send_parts(struct weir_s3_sink *sink, bool all)
+{
+    for (struct weir_s3_part **at = &sink->open; *at && !sink->code;) {
+        struct weir_s3_part *part = *at;
+        if (!all && part->filled < part->place.bytes) {
+            at = &part->next;
+            continue;
+        }
+        *at = part->next;
+        sink->under_way++; /* so that the sink stays */
+        pthread_mutex_unlock(&sink->lock);
+        send_part(sink, part);
+        pthread_mutex_lock(&sink->lock);
+        sink->under_way--;
+        at = &sink->open;
+    }
+    pthread_cond_broadcast(&sink->changed);
+}
+
+/* ---- the upload ---- */
+
+static void begin_done(struct weir_s3_trip *trip)
+{
+    struct weir_s3_sink *sink = trip->owner;
+    int code = 0;
+    if (!weir_s3_trip_ok(trip))
+        code = weir_s3_trip_fail(trip, &sink->blob.tier->site, "write");
+    else
+        code = weir_s3_answer_upload(sink->upload, trip->text ? trip->text : "", trip->text_bytes);
+    weir_s3_trip_end(trip);
+    pthread_mutex_lock(&sink->lock);
+    if (code)
+        weir_s3_sink_failed(sink, code);
+    else
+        sink->has_upload = true;
+    trip_over(sink);
+}
+
+static void begin_upload(struct weir_s3_sink *sink)
+{
+    struct weir_s3_trip *trip = &sink->begin;
+    sink->asked = true;
+    weir_s3_trip_begin(trip, "POST", sink->blob.name);
+    weir_s3_trip_query(trip, "uploads", NULL);
+    weir_s3_trip_header(trip, WEIR_S3_META, sink->blob.id);
+    weir_s3_trip_header(trip, "x-amz-checksum-algorithm", "CRC32C");
+    weir_s3_trip_body(trip, "", 0, true);
+    trip->text_max = WEIR_S3_ERROR_BYTES_MAX;
+    trip->owner = sink;
+    trip->done = begin_done;
+    sink->under_way++;
+    pthread_mutex_unlock(&sink->lock);
+    weir_s3_net_submit(sink->blob.tier->net, trip);
+    pthread_mutex_lock(&sink->lock);
+}
+
+int weir_s3_sink_send(struct weir_s3_sink *sink, bool all)
+{
+    if (!sink->asked)
+        begin_upload(sink);
+    while (!sink->has_upload && !sink->code)
+        pthread_cond_wait(&sink->changed, &sink->lock);
+    if (!sink->code)
+        send_parts(sink, all);
+    return sink->code ? weir_fail_text(sink->code, sink->text) : 0;
+}
+
+void weir_s3_sink_abort(struct weir_s3_sink *sink)
+{
+    struct weir_s3_tier *t = sink->blob.tier;
+    struct weir_s3_trip trip;
+    weir_s3_trip_begin(&trip, "DELETE", sink->blob.name);
+    weir_s3_trip_query(&trip, "uploadId", sink->upload);
+    trip.timeout_ns = t->timeout_ns / 4; /* what stays, gc takes */
+    weir_s3_net_run(t->net, &trip);
+    weir_s3_trip_end(&trip);
+    sink->has_upload = false;
+}
