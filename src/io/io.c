@@ -109,6 +109,11 @@ void weir_io_read_bytes(struct weir_io *io, uint64_t out[WEIR_READ_WAYS])
         out[i] = atomic_load_explicit(&io->read_bytes[i], memory_order_relaxed);
 }
 
+void weir_io_read_count(struct weir_io *io, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&io->read_bytes[WEIR_READ_DIRECT], bytes, memory_order_relaxed);
+}
+
 static void count_read(struct weir_io *io, const struct weir_req *req, bool cached)
 {
     enum weir_read_way way = cached           ? WEIR_READ_CACHED

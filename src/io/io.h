@@ -43,6 +43,8 @@ struct weir_pool *weir_io_pool(struct weir_io *io);
 /* How reads were made, so far: from the page cache, through it, around it. */
 enum weir_read_way { WEIR_READ_CACHED, WEIR_READ_THROUGH, WEIR_READ_DIRECT, WEIR_READ_WAYS };
 void weir_io_read_bytes(struct weir_io *io, uint64_t out[WEIR_READ_WAYS]);
+/* Bytes that came from storage without the io layer: a tier's own way. */
+void weir_io_read_count(struct weir_io *io, uint64_t bytes);
 /* Why io_uring is not used here, or NULL if it can be. */
 const char *weir_io_uring_fault(void);
 

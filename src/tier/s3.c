@@ -13,6 +13,9 @@
 #include "util/err.h"
 #include "util/sys.h"
 
+/* Of 1 MiB: enough for eight large ranges, of which each takes as long as the way there. */
+enum { DEPTH = 64 };
+
 static int s3_do(struct weir_s3_tier *t, struct weir_req *req)
 {
     switch (req->op) {
@@ -148,7 +151,7 @@ int weir_tier_s3_open(struct weir_tier **out, const char *path, struct weir_io *
     struct weir_s3_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
-    t->tier = (struct weir_tier){&s3_ops, NULL, WEIR_LEVEL_HOME};
+    t->tier = (struct weir_tier){&s3_ops, NULL, WEIR_LEVEL_HOME, DEPTH};
     t->io = io;
     t->timeout_ns = opts->timeout_ns;
     t->part_bytes = opts->part_bytes;

@@ -23,6 +23,7 @@ struct batch {
     struct weir_s3_trip trip;
     struct weir_s3_tier *tier;
     char match[WEIR_S3_ETAG_MAX + 2];
+    uint64_t begin;
 };
 
 static void fail_read(struct batch *batch, struct weir_req *req)
@@ -43,6 +44,7 @@ static void batch_done(struct weir_s3_trip *trip)
         fail_read(batch, req);
         weir_req_done(req);
     }
+    weir_io_read_count(batch->tier->io, trip->range_begin - batch->begin);
     weir_s3_trip_end(trip);
     free(batch);
 }
@@ -66,7 +68,7 @@ static struct weir_s3_trip *make_batch(struct weir_s3_tier *t, struct weir_req *
     weir_s3_trip_begin(trip, "GET", blob->name);
     weir_s3_trip_header(trip, "if-match", batch->match);
     trip->reads = reads;
-    trip->range_begin = reads->off;
+    trip->range_begin = batch->begin = reads->off;
     trip->range_end = reads->off + bytes;
     trip->blob_bytes = blob->size;
     trip->done = batch_done;

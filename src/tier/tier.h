@@ -55,6 +55,7 @@ struct weir_tier {
     const struct weir_tier_ops *ops;
     struct weir_tier *below; /* of a filter */
     weir_level level;        /* what is committed here has reached */
+    unsigned depth;          /* requests that one stream should have under way; 0: no wish */
 };
 
 /* A record (seal, log entry): whole in memory on both sides. Holds the largest object's seal. */
