@@ -346,11 +346,25 @@ void weir_dirs_put(struct weir_dirs *dirs, struct weir_dir *dir)
         dir_free(dir);
 }
 
-bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir)
+/* Some (GlusterFS) show a directory that was removed as if it were there, but do not open it. */
+static bool is_removed(const struct weir_dirs *dirs, const struct weir_dir *dir)
 {
     struct weir_sys_stat st;
     int code = weir_sys->fstat_now(dir->fd, &st);
-    if (code != -ESTALE && code != -ENOENT && (code || st.nlink))
+    if (!code && !st.nlink)
+        return true;
+    if (!code && dirs->kind->is_shared && !dirs->kind->forgets) {
+        int fd = weir_sys->open(dir->fd, ".", DIR_FLAGS, 0);
+        code = fd < 0 ? fd : 0;
+        if (fd >= 0)
+            weir_sys->close(fd);
+    }
+    return code == -ESTALE || code == -ENOENT;
+}
+
+bool weir_dirs_dead(struct weir_dirs *dirs, struct weir_dir *dir)
+{
+    if (!is_removed(dirs, dir))
         return false;
     pthread_mutex_lock(&dirs->lock);
     for (unsigned i = 0; i < dirs->count; i++)

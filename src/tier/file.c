@@ -735,6 +735,9 @@ static void do_space(struct weir_req *req)
     int code = weir_sys->space(weir_dirs_root_fd(t->dirs), &space);
     if (code)
         code = fail_at(t, code, "ask the free space of", "");
+    else if (!space.total_bytes)
+        code = weir_fail(ENOTSUP, "the file system of '%s' does not say how much it can hold",
+                         weir_dirs_root(t->dirs));
     else
         req->space = (struct weir_space){space.free_bytes, space.total_bytes};
     weir_req_take(req, code);

@@ -7,6 +7,12 @@
 struct weir_tier *tier;
 bool calls_async, has_alias, has_leases;
 unsigned names_many;
+bool is_short;
+
+int rounds(int most)
+{
+    return is_short ? (most + 7) / 8 : most;
+}
 
 int call(struct weir_req *req)
 {

@@ -6,7 +6,7 @@
 
 #include "tier_calls.h"
 
-enum { MANY = 400, PIECE = 65536 };
+enum { PUTS = 400, PIECE = 65536 };
 
 /* A completion function that counts, before the queue gets the request. */
 static void counted(struct weir_req *req, void *arg)
@@ -24,13 +24,14 @@ static void start(struct weir_req *req, atomic_uint *count, struct weir_queue *q
 
 static void puts_in_flight(void)
 {
-    struct weir_req *reqs = calloc(MANY, sizeof *reqs);
-    atomic_uint *counts = calloc(MANY, sizeof *counts);
-    char(*names)[64] = calloc(MANY, sizeof *names);
+    const unsigned many = (unsigned)rounds(PUTS);
+    struct weir_req *reqs = calloc(many, sizeof *reqs);
+    atomic_uint *counts = calloc(many, sizeof *counts);
+    char(*names)[64] = calloc(many, sizeof *names);
     struct weir_queue queue;
     unsigned won = 0;
     weir_queue_init(&queue);
-    for (unsigned i = 0; i < MANY; i++) { /* two for each name */
+    for (unsigned i = 0; i < many; i++) { /* two for each name */
         snprintf(names[i], sizeof names[i], ".weir/seal/flight%d/n%u~", calls_async, i / 2);
         weir_req_init(&reqs[i], WEIR_OP_PUT);
         reqs[i].name = names[i];
@@ -38,13 +39,13 @@ static void puts_in_flight(void)
         reqs[i].len = 10;
         start(&reqs[i], &counts[i], &queue);
     }
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < many; i++) {
         struct weir_req *req = weir_queue_get(&queue);
         CHECK(req->code == 0 || req->code == -EEXIST);
         won += !req->code;
     }
-    CHECK_EQ(won, MANY / 2);
-    for (unsigned i = 0; i < MANY; i++)
+    CHECK_EQ(won, many / 2);
+    for (unsigned i = 0; i < many; i++)
         CHECK_EQ(counts[i], 1);
     weir_queue_destroy(&queue);
     free(reqs);
@@ -101,7 +102,7 @@ static void mixed(void *arg, unsigned i)
 {
     struct rng rng = {i};
     (void)arg;
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < rounds(30); round++) {
         const char *blob = fresh(".weir/data/mixed/", "~x");
         const char *seal = fresh(".weir/seal/mixed/", "~");
         size_t size = rng_below(&rng, 200000);

@@ -60,7 +60,7 @@ struct turns {
 static void turn_one(void *arg, unsigned i)
 {
     struct turns *turns = arg;
-    for (unsigned round = 0; round < TURNS; round++) {
+    for (int round = 0; round < rounds(TURNS); round++) {
         bool alone = (round + i) % 3 == 0;
         struct weir_handle *handle;
         int code = t_lease(turns->name, alone, &handle);

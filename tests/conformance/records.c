@@ -60,7 +60,7 @@ static void put_one(void *arg, unsigned i)
 
 static void racing_puts(void)
 {
-    for (int i = 0; i < RACES; i++) {
+    for (int i = 0; i < rounds(RACES); i++) {
         struct race race = {.name = fresh(".weir/seal/race/", "~")};
         at_once(RACERS, put_one, &race);
         CHECK_EQ(race.wins, 1);
@@ -97,7 +97,7 @@ static void remove_one(void *arg, unsigned i)
 
 static void racing_removes(void)
 {
-    for (int i = 0; i < RACES; i++) {
+    for (int i = 0; i < rounds(RACES); i++) {
         struct race race = {.name = fresh(".weir/seal/gone/", "~")};
         OK(t_put(race.name, "x", 1));
         at_once(RACERS, remove_one, &race);
@@ -123,7 +123,7 @@ static void next_one(void *arg, unsigned i)
 
 static void removers_take_only_theirs(void)
 {
-    for (int i = 0; i < 3 * RACES; i++) {
+    for (int i = 0; i < rounds(3 * RACES); i++) {
         struct race race = {.name = fresh(".weir/seal/next/", "~")};
         OK(t_put(race.name, "x", 1));
         at_once(RACERS, next_one, &race);
@@ -138,7 +138,7 @@ static void turn_one(void *arg, unsigned i)
 {
     struct race *race = arg;
     char text[2] = {(char)('a' + i), 0};
-    for (int round = 0; round < RACES; round++) {
+    for (int round = 0; round < rounds(RACES); round++) {
         if (t_put(race->name, text, 1) == 0) {
             CHECK_EQ(race->wins++, 0); /* nobody else holds it */
             race->wins--;

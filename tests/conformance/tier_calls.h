@@ -58,6 +58,9 @@ void check_null(void);
 /* For each check: how many names a tier of some speed is given to list. */
 extern unsigned names_many;
 extern bool has_alias, has_leases;
+/* How often something is tried that most times goes well: fewer times where each takes long. */
+extern bool is_short;
+int rounds(int most);
 /* Puts a table of system calls in place, before anything is open, that notes what is synced. */
 void watch_syncs(void);
 
