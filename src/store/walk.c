@@ -1,5 +1,6 @@
-/* walk.c - every file and every empty directory below a directory of the tier, one directory at a
- * time: directories found on the way wait in a list, so that one cursor is open whatever the depth.
+/* walk.c - every file and every empty directory below a directory of the tier. Where a tier has no
+ * directories, that is one listing. Else it is one directory at a time: those found on the way wait
+ * in a list, so that one cursor is open whatever the depth.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct weir_walk {
     char full[2 * WEIR_NAME_BYTES_MAX];
     char name[2 * WEIR_NAME_BYTES_MAX];
     struct weir_handle *cursor;
+    bool deep;         /* one listing for all */
     bool listing, any; /* any: the directory being listed is not empty */
     struct pending *pending;
     const char *page; /* the next entry */
@@ -38,7 +40,7 @@ int weir_walk_open(struct weir_walk **out, weir_store *store, const char *dir, c
     walk->store = store;
     walk->skip = skip;
     snprintf(walk->top, sizeof walk->top, "%s", dir);
-    walk->listing = true;
+    walk->listing = walk->deep = true;
     *out = walk;
     return 0;
 }
@@ -53,7 +55,12 @@ static int next_page(struct weir_walk *walk)
     req.handle = walk->cursor;
     req.buf = walk->buf;
     req.len = sizeof walk->buf;
+    req.deep = walk->deep;
     int code = weir_tier_call(walk->store->tier, &req);
+    if (code == -ENOTSUP && walk->deep && !walk->cursor) {
+        walk->deep = req.deep = false;
+        code = weir_tier_call(walk->store->tier, &req);
+    }
     walk->cursor = req.handle;
     if (code && code != -ENOENT) /* a directory that is gone is empty */
         return code;
@@ -90,6 +97,14 @@ static int remember(struct weir_walk *walk)
     return 0;
 }
 
+/* Is that what is to be left out, or below it? */
+static bool is_skipped(const struct weir_walk *walk)
+{
+    size_t size = walk->skip ? strlen(walk->skip) : 0;
+    return size && !strncmp(walk->name, walk->skip, size) &&
+           (!walk->name[size] || walk->name[size] == '/');
+}
+
 int weir_walk_next(struct weir_walk *walk, const char **name)
 {
     while (walk->listing) {
@@ -112,12 +127,12 @@ int weir_walk_next(struct weir_walk *walk, const char **name)
         walk->page += strlen(entry) + 1;
         walk->left--;
         snprintf(walk->name, sizeof walk->name, "%s%s", walk->dir, entry + 1);
+        if (is_skipped(walk) && (walk->deep || entry[0] == 'd'))
+            continue;
         if (entry[0] == 'f') {
             *name = walk->name;
             return 1;
         }
-        if (walk->skip && !strcmp(walk->name, walk->skip))
-            continue;
         int code = remember(walk);
         if (code)
             return code;

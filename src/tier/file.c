@@ -719,7 +719,9 @@ static void do_list(struct weir_req *req)
 {
     int code = 0;
     req->result = 0;
-    if (!req->handle)
+    if (req->deep)
+        code = weir_fail(ENOTSUP, "a directory is listed level by level");
+    else if (!req->handle)
         code = in_dir(req, req->name, WEIR_DIRS_FIND, cursor_open);
     if (!code)
         code = fill_page(tier_of(req), req);

@@ -391,7 +391,8 @@ static int mem_list(struct mem_tier *t, struct weir_req *req)
         at += found;
         if (at == t->count || strncmp(t->entries[at].name, c->prefix, prefix))
             break;
-        const char *rest = t->entries[at].name + prefix, *slash = strchr(rest, '/');
+        const char *rest = t->entries[at].name + prefix;
+        const char *slash = req->deep ? NULL : strchr(rest, '/');
         char part[WEIR_NAME_BYTES_MAX];
         snprintf(part, sizeof part, "%.*s", slash ? (int)(slash - rest) : (int)strlen(rest), rest);
         more = weir_list_page_add(req, &used, slash != NULL, part);

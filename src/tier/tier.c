@@ -16,6 +16,7 @@ struct settings {
     struct weir_faults faults;
     struct weir_file_options file;
     struct weir_s3_options s3;
+    struct weir_rados_options rados;
 };
 
 #define AT(field) offsetof(struct settings, field)
@@ -70,6 +71,20 @@ static const struct weir_opt s3_options[] = {
     {0},
 };
 
+static const struct weir_opt rados_options[] = {
+    {"conf", 0, WEIR_OPT_TEXT, AT(rados.conf), NULL, "FILE",
+     "Ceph's configuration (default: $CEPH_CONF, /etc/ceph/ceph.conf)", 0, 0},
+    {"user", 0, WEIR_OPT_TEXT, AT(rados.user), "admin", "NAME",
+     "who to be for the cluster: client.NAME, with the key in its keyring", 0, 0},
+    {"object_size", 0, WEIR_OPT_SIZE, AT(rados.object_bytes), "4M", "SIZE",
+     "cut larger blobs into objects of this size, which lie on different OSDs", 65536, 1 << 26},
+    {"depth", 0, WEIR_OPT_NUMBER, AT(rados.depth), "64", "N", "objects in transfer at once", 1,
+     1024},
+    {"timeout", 0, WEIR_OPT_DURATION, AT(rados.timeout_ns), "2m", "TIME",
+     "the longest a request may wait for the cluster", 2, 86400},
+    {0},
+};
+
 static const struct weir_opt filter_options[] = {
     {"commit", 0, WEIR_OPT_TEXT, AT(commit), NULL, "URL",
      "keep seals, logs and other records there, and only data here (in URL, write %26 for &)", 0,
@@ -107,6 +122,7 @@ const struct weir_tier_kind_doc weir_tier_kinds[] = {
      file_options},
     {"s3", "s3://bucket/prefix?endpoint=https://s3.example:9000", "a bucket of any S3 server",
      s3_options},
+    {"rados", "rados://pool/namespace?user=weir", "a namespace of a Ceph pool", rados_options},
     {"mem", "mem:?size=4G", "memory of this process", mem_options},
     {"null", "null:", "takes everything, keeps nothing: tests the engine itself", NULL},
     {"any", "file:///data?write_rate=500M&stats=1", "filters in front of any tier", filter_options},
@@ -124,6 +140,14 @@ static int open_s3(struct weir_tier **out, const struct weir_url *url, struct we
                    bool create, const struct settings *set)
 {
     return weir_tier_s3_open(out, url->path, io, create, &set->s3);
+}
+
+/* A namespace is there once something is in it. */
+static int open_rados(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
+                      bool create, const struct settings *set)
+{
+    (void)create;
+    return weir_tier_rados_open(out, url->path, io, &set->rados);
 }
 
 static int open_mem(struct weir_tier **out, const struct weir_url *url, struct weir_io *io,
@@ -148,6 +172,7 @@ static const struct opener {
 } openers[] = {
     {"file", file_options, open_file},
     {"s3", s3_options, open_s3},
+    {"rados", rados_options, open_rados},
     {"mem", mem_options, open_mem},
     {"null", NULL, open_null},
 };

@@ -23,7 +23,9 @@
  *    remover will not miss (`reuse`) a tier may keep to write another blob over it, as long as
  *    nobody ever sees that.
  *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
- *    says how many; 0 is the end. What is added or removed meanwhile may or may not show.
+ *    says how many; 0 is the end. What is added or removed meanwhile may or may not show. A `deep`
+ *    one gives all files below, their names with slashes, where a tier has no directories (else
+ *    -ENOTSUP): that is one pass, where a walk through levels is one for each.
  *  - ALIAS gives people a second, plain name; tiers without links answer -ENOTSUP. With a guard it
  *    is atomic against the REMOVE_IF of that record, which takes the plain name (name2) along: so a
  *    plain name is never there without its record; with `sync` the record is made durable first,
@@ -105,6 +107,15 @@ struct weir_s3_options {
 /* path: "bucket/prefix". create: make the bucket if it is not there. */
 int weir_tier_s3_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
                       const struct weir_s3_options *opts);
+struct weir_rados_options {
+    const char *conf, *user; /* conf: NULL for the usual places */
+    uint64_t object_bytes;   /* larger blobs are cut into objects of this size */
+    uint64_t depth;          /* transfers in flight */
+    uint64_t timeout_ns;     /* the longest any request waits */
+};
+/* path: POOL/NAMESPACE. */
+int weir_tier_rados_open(struct weir_tier **out, const char *path, struct weir_io *io,
+                         const struct weir_rados_options *opts);
 
 /* Filters take `below` over, also when they fail. */
 int weir_tier_stats_open(struct weir_tier **out, struct weir_tier *below);

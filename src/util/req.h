@@ -85,6 +85,7 @@ struct weir_req {
     bool keep;     /* READ: it will be read again: it may go through the kernel's cache, and stay */
     bool sync;     /* WRITE: durable when complete; the handle's other writes are complete */
     bool dry;      /* SWEEP: only count */
+    bool deep;     /* LIST: all files below, whatever the level; -ENOTSUP where there are levels */
     bool alone;    /* LEASE: nobody else may hold it */
     bool reuse;    /* REMOVE: the tier may keep the file, to write another over it; REMOVE_IF, out:
                       name2 was the only other name of handle, and is gone for good */

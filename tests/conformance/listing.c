@@ -135,6 +135,34 @@ static void while_it_changes(void)
     CHECK_EQ(found.files, 200);
 }
 
+/* All files below, by one listing, where a tier has no directories. */
+static void deep(void)
+{
+    static const char *const names[] = {"a~", "b/c~", "b/d/e~", "b/d/f~"};
+    bool seen[4] = {0};
+    char name[64], page[4096];
+    struct weir_req req;
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, ".weir/seal/deep/%s", names[i]);
+        put_name(name);
+    }
+    weir_req_init(&req, WEIR_OP_LIST);
+    req.name = ".weir/seal/deep/";
+    req.deep = true;
+    req.buf = page;
+    req.len = sizeof page;
+    int code = call(&req);
+    CHECK(code == 0 || code == -ENOTSUP);
+    if (!code) {
+        CHECK_EQ(req.result, 4);
+        for (const char *at = page; req.result--; at += strlen(at) + 1)
+            for (size_t i = 0; i < 4; i++)
+                seen[i] |= at[0] == 'f' && !strcmp(at + 1, names[i]);
+        CHECK(seen[0] && seen[1] && seen[2] && seen[3]);
+    }
+    weir_handle_close(req.handle);
+}
+
 /* A cursor that is not followed to its end. */
 static void left_early(void)
 {
@@ -157,5 +185,6 @@ void check_listing(void)
     RUN(tiny_pages);
     RUN(many);
     RUN(while_it_changes);
+    RUN(deep);
     RUN(left_early);
 }
