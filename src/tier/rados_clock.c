@@ -26,7 +26,7 @@ static int64_t ask(struct rados_tier *t)
     uint8_t reply[REPLY_BYTES];
     int got = 0;
     for (int tries = 0; tries < 2; tries++) {
-        got = t->lib->exec(t->pool, WEIR_RADOS_CLOCK, "otp", "otp_get_current_time", no_fields,
+        got = t->lib->exec(t->pool, WEIR_RADOS_CLOCK, "otp", "get_current_time", no_fields,
                            sizeof no_fields, (char *)reply, sizeof reply);
         if (got != -ENOENT || tries)
             break;

@@ -213,5 +213,7 @@ int weir_rados_list(struct rados_tier *t, struct weir_req *req)
     if (code < 0)
         return code;
     c->any |= req->result != 0;
-    return c->any ? 0 : weir_fail(ENOENT, "there is nothing at '%s' in %s", c->prefix, t->label);
+    if (c->any || !c->prefix[0])
+        return 0;
+    return weir_fail(ENOENT, "there is nothing at '%s' in %s", c->prefix, t->label);
 }

@@ -13,7 +13,7 @@
 struct cursor {
     struct weir_handle handle;
     char prefix[2 * WEIR_NAME_BYTES_MAX]; /* of the keys: the store's, and the directory */
-    bool begun, any;
+    bool deep, begun, any;
     struct weir_s3_page page;
     bool *hidden; /* by entry: a tombstone */
     size_t next;
@@ -113,7 +113,8 @@ static int next_page(struct weir_s3_tier *t, struct cursor *c)
     struct weir_s3_trip trip;
     weir_s3_trip_begin(&trip, "GET", NULL);
     weir_s3_trip_query(&trip, "list-type", "2");
-    weir_s3_trip_query(&trip, "delimiter", "/");
+    if (!c->deep)
+        weir_s3_trip_query(&trip, "delimiter", "/");
     weir_s3_trip_query(&trip, "encoding-type", "url");
     weir_s3_trip_query(&trip, "prefix", c->prefix);
     if (c->begun)
@@ -145,9 +146,10 @@ static bool add_entries(struct cursor *c, struct weir_req *req, size_t *used)
         const struct weir_s3_entry *entry = &c->page.entries[c->next];
         char name[WEIR_NAME_BYTES_MAX];
         const char *rest = entry->key + strlen(c->prefix);
-        size_t size = strcspn(rest, "/");
-        if (c->hidden[c->next] || !size || size >= sizeof name || (rest[size] && rest[size + 1]))
-            continue; /* the directory itself is no name in it */
+        size_t size = c->deep ? strlen(rest) : strcspn(rest, "/");
+        if (c->hidden[c->next] || !size || size >= sizeof name || (rest[size] && rest[size + 1]) ||
+            rest[size - 1] == '/')
+            continue; /* a directory itself is no name in it */
         snprintf(name, sizeof name, "%.*s", (int)size, rest);
         if (!weir_list_page_add(req, used, entry->is_prefix, name))
             return false;
@@ -156,12 +158,13 @@ static bool add_entries(struct cursor *c, struct weir_req *req, size_t *used)
     return true;
 }
 
-static struct cursor *cursor_make(struct weir_s3_tier *t, const char *dir)
+static struct cursor *cursor_make(struct weir_s3_tier *t, const char *dir, bool deep)
 {
     struct cursor *c = weir_alloc(sizeof *c);
     if (!c)
         return NULL;
     c->handle.close = cursor_close;
+    c->deep = deep;
     snprintf(c->prefix, sizeof c->prefix, "%s%s", t->site.prefix, dir);
     return c;
 }
@@ -171,7 +174,7 @@ int weir_s3_list(struct weir_s3_tier *t, struct weir_req *req)
     struct cursor *c = (struct cursor *)req->handle;
     req->result = 0;
     if (!c) {
-        c = cursor_make(t, req->name);
+        c = cursor_make(t, req->name, req->deep);
         if (!c)
             return weir_fail_memory();
         req->handle = &c->handle;
