@@ -115,6 +115,9 @@ static int open_creds(struct weir_s3_tier *t, const struct weir_s3_options *opts
         .profile = given(opts->profile),
         .region = given(opts->region),
         .ca_file = given(opts->ca_file),
+        .credentials_file = given(opts->credentials_file),
+        .config_file = given(opts->config_file),
+        .sts_endpoint = given(opts->sts_endpoint),
         .anonymous = opts->anonymous,
     };
     return weir_s3_creds_open(&t->creds, &creds);
@@ -122,11 +125,12 @@ static int open_creds(struct weir_s3_tier *t, const struct weir_s3_options *opts
 
 static int open_parts(struct weir_s3_tier *t, const char *path, const struct weir_s3_options *opts)
 {
-    if (given(opts->ca_file) && !(t->ca_file = weir_strdup(opts->ca_file)))
-        return weir_fail_memory();
     int code = open_creds(t, opts);
     if (code)
         return code;
+    const char *ca_file = weir_s3_creds_ca_file(t->creds);
+    if (ca_file && !(t->ca_file = weir_strdup(ca_file)))
+        return weir_fail_memory();
     const char *endpoint = given(opts->endpoint), *region = given(opts->region);
     code = weir_s3_site_init(&t->site, path, endpoint ? endpoint : weir_s3_creds_endpoint(t->creds),
                              region ? region : weir_s3_creds_region(t->creds), opts->style);

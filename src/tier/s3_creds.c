@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 #include "tier/s3_place.h"
@@ -297,17 +296,12 @@ const char *weir_s3_creds_endpoint(const struct weir_s3_creds *creds)
     return creds->config.endpoint;
 }
 
+const char *weir_s3_creds_ca_file(const struct weir_s3_creds *creds)
+{
+    return creds->config.ca_file;
+}
+
 const char *weir_s3_creds_source(const struct weir_s3_creds *creds)
 {
     return creds->config.place->label;
-}
-
-bool weir_s3_option_is_secret(const char *name)
-{
-    static const char *const words[] = {"access_key", "accesskey", "secret",    "token",
-                                        "password",   "passwd",    "credential"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcasestr(name, words[i]) && strcasecmp(name, "credentials_file"))
-            return true;
-    return !strcasecmp(name, "key");
 }

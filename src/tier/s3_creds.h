@@ -50,9 +50,9 @@ bool weir_s3_creds_refused(struct weir_s3_creds *creds, const struct weir_s3_key
 const char *weir_s3_creds_region(const struct weir_s3_creds *creds);
 /* AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or the profile's endpoint_url; NULL if none says. */
 const char *weir_s3_creds_endpoint(const struct weir_s3_creds *creds);
+/* The options' file of certificates, or AWS_CA_BUNDLE; NULL: the system's. */
+const char *weir_s3_creds_ca_file(const struct weir_s3_creds *creds);
 /* Where they come from, for people: "the environment", "profile 'x' (…/credentials)". Borrowed. */
 const char *weir_s3_creds_source(const struct weir_s3_creds *creds);
-/* Would that option of a URL be a secret (access_key, secret, token …)? Such URLs are refused. */
-bool weir_s3_option_is_secret(const char *name);
 
 #endif

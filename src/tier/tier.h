@@ -98,6 +98,7 @@ int weir_tier_mem_open(struct weir_tier **out, uint64_t bytes_max);
 int weir_tier_null_open(struct weir_tier **out);
 struct weir_s3_options {
     const char *endpoint, *region, *style, *profile, *ca_file; /* "" or NULL: not given */
+    const char *credentials_file, *config_file, *sts_endpoint; /* the same */
     bool anonymous;
     uint64_t timeout_ns, stall_ns;
     uint64_t requests_max; /* in flight */

@@ -3,8 +3,10 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "util/err.h"
 #include "util/hash.h"
@@ -40,6 +42,45 @@ static size_t scheme_length(const char *text)
     return n > 1 && text[n] == ':' ? n : 0;
 }
 
+/* Is that how somebody would call a secret? "aws_" in front and '_' within are as they like. */
+static bool names_secret(const char *name)
+{
+    static const char *const words[] = {
+        "key",   "accesskey",    "accesskeyid",   "secret",   "secretkey", "secretaccesskey",
+        "token", "sessiontoken", "securitytoken", "password", "passwd",    "credentials"};
+    char plain[32];
+    size_t size = 0;
+    if (!strncasecmp(name, "aws_", 4))
+        name += 4;
+    for (; *name && size < sizeof plain - 1; name++)
+        if (*name != '_' && *name != '-')
+            plain[size++] = (char)tolower((unsigned char)*name);
+    plain[size] = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(plain, words[i]))
+            return true;
+    return false;
+}
+
+/* "user:password@" at the front of a host. */
+static bool has_password(const char *text)
+{
+    const char *begin = strstr(text, "://");
+    text = begin ? begin + 3 : text;
+    size_t size = strcspn(text, "/?#");
+    const char *colon = memchr(text, ':', size);
+    return colon && memchr(colon, '@', size - (size_t)(colon - text));
+}
+
+static int fail_secret(const char *where)
+{
+    return weir_fail(EINVAL,
+                     "a URL must not hold a secret (%.32s): everybody can see it; put S3 keys into "
+                     "the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or into a profile "
+                     "of ~/.aws/credentials (?profile=NAME)",
+                     where);
+}
+
 static int parse_options(struct weir_url *url, char *query)
 {
     for (char *save, *item = strtok_r(query, "&", &save); item; item = strtok_r(NULL, "&", &save)) {
@@ -50,8 +91,12 @@ static int parse_options(struct weir_url *url, char *query)
             *value++ = 0;
         else
             value = item + strlen(item);
+        if (names_secret(item))
+            return fail_secret(item);
         if (decode(value))
             return weir_fail(EINVAL, "option '%s': bad %%XX", item);
+        if (has_password(value))
+            return fail_secret(item);
         url->option[url->options].name = item;
         url->option[url->options++].value = value;
     }
@@ -75,7 +120,9 @@ int weir_url_parse(struct weir_url *out, const char *text)
         char *query = strchr(path, '?');
         if (query)
             *query++ = 0;
-        if (!strcmp(url.scheme, "file") && decode(path))
+        if (strcmp(url.scheme, "file") && has_password(path))
+            code = fail_secret("in front of an @");
+        else if (!strcmp(url.scheme, "file") && decode(path))
             code = weir_fail(EINVAL, "store '%s': bad %%XX in the path", text);
         else if (query)
             code = parse_options(&url, query);

@@ -17,7 +17,9 @@ struct weir_url {
 };
 
 /* %XX is decoded in option values and in paths of file: URLs (never in plain paths, whose '?' and
- * '%' are literal). -EINVAL with a text. */
+ * '%' are literal). -EINVAL with a text. URLs are shown to everybody (in process lists, logs and
+ * errors), so one with a secret in it is refused: "secret=…", "s3://key:secret@…"; that text shows
+ * nothing of it. */
 int weir_url_parse(struct weir_url *out, const char *text);
 void weir_url_free(struct weir_url *url);
 

@@ -82,11 +82,41 @@ static void bad_urls(void)
     refused(many, E2BIG);
 }
 
+/* A URL with a secret in it is refused, and is not shown. */
+static void secrets(void)
+{
+    static const char *const bad[] = {
+        "s3://b?secret=HIDDEN",
+        "s3://b?AWS_SECRET_ACCESS_KEY=HIDDEN",
+        "s3://b?access_key=HIDDEN",
+        "s3://b?session_token=HIDDEN",
+        "s3://b?password=HIDDEN",
+        "s3://b?key=HIDDEN",
+        "s3://b?AccessKey=HIDDEN",
+        "s3://b?a=1&token=HIDDEN",
+        "s3://id:HIDDEN@bucket/x",
+        "s3://b?endpoint=http://id:HIDDEN@host/",
+        "s3://b?endpoint=http://id%3AHIDDEN%40host/",
+        "s3://b?endpoint=id:HIDDEN@host",
+        "mem:?commit=s3://id:HIDDEN@bucket",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        refused(bad[i], EINVAL);
+        CHECK(strstr(weir_fail_last(), "secret") && !strstr(weir_fail_last(), "HIDDEN"));
+        CHECK(strstr(weir_fail_last(), "AWS_SECRET_ACCESS_KEY"));
+    }
+    parsed("s3://b?profile=me@home&credentials_file=/x&tokens=1&keyring=/y", "s3", "b", 4);
+    parsed("s3://b/a:b@c?endpoint=http://[::1]:80/", "s3", "b/a:b@c", 1);
+    parsed("file:a:b@c", "file", "a:b@c", 0);
+    parsed("a:b@c", "file", "a:b@c", 0);
+}
+
 int main(void)
 {
     RUN(paths);
     RUN(schemes);
     RUN(options);
     RUN(bad_urls);
+    RUN(secrets);
     return TEST_RESULT;
 }
