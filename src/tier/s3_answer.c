@@ -14,14 +14,36 @@
 
 /* ---- one text ---- */
 
-/* The element's text as one of the caller's: cut where it does not fit, at a character's end;
- * what is no printable character becomes a blank. */
+/* Servers tell in errors what they were sent, at times with signatures and session tokens. Those
+ * are long runs of these characters; a run of so many is not shown, whatever it is. */
+enum { SECRET_BYTES_MIN = 32 };
+static const char secret_bytes[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=_-%.";
+
+static void hide_secrets(char *text)
+{
+    char *out = text;
+    while (*text) {
+        size_t run = strspn(text, secret_bytes), rest = run ? run : 1;
+        if (run >= SECRET_BYTES_MIN)
+            out = stpcpy(out, "...");
+        else
+            out = (char *)memmove(out, text, rest) + rest;
+        text += rest;
+    }
+    *out = 0;
+}
+
+/* The element's text for people: without what may be secret, cut where it does not fit, at a
+ * character's end; what is no printable character becomes a blank. */
 static int take_words(char *out, size_t room, const struct weir_s3_xml *xml)
 {
     char *text = weir_alloc(xml->size + 1);
     if (!text)
         return weir_fail_memory();
-    size_t size = weir_s3_xml_text(xml, text), used = 0;
+    weir_s3_xml_text(xml, text);
+    hide_secrets(text);
+    size_t size = strlen(text), used = 0;
     for (size_t n; used < size; used += n) {
         n = weir_utf8_length((const unsigned char *)text + used, size - used);
         if (!n || used + n >= room)

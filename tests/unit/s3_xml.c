@@ -220,6 +220,14 @@ static void errors(void)
     OK(weir_s3_answer_error(&error, text, strlen(text)));
     CHECK(!strcmp(error.code, "SignatureDoesNotMatch") && !strcmp(error.region, "eu-west-1"));
     CHECK(!strcmp(error.message, "line one <two>") && !error.key[0]);
+    /* What may be a signature or a token is not shown. */
+    static const char echo[] =
+        "<Error><Code>X</Code><Message>got "
+        "Signature=0123456789abcdef0123456789abcdef0123456789abcdef"
+        "0123456789abcdef, and FwoGZXIvYXdzEBYaDKey+/==FwoGZXIvYXdzEBYaDKey+/==; by user "
+        "arn:aws:iam::123456789012:user/me</Message></Error>";
+    OK(weir_s3_answer_error(&error, echo, strlen(echo)));
+    CHECK(!strcmp(error.message, "got ..., and ...; by user arn:aws:iam::123456789012:user/me"));
     /* Too long is cut, at a whole character. */
     char long_one[2048] = "<Error><Code>X</Code><Message>";
     for (int i = 0; i < 300; i++)
