@@ -424,3 +424,18 @@ void weir_s3_uploads_free(struct weir_s3_uploads *uploads)
     weir_arena_free(uploads->arena);
     *uploads = (struct weir_s3_uploads){0};
 }
+
+/* ---- pages ---- */
+
+bool weir_s3_turns_repeat(struct weir_s3_turns *turns, const char *token)
+{
+    uint8_t sum[WEIR_SUM_BYTES];
+    weir_sum(sum, token, strlen(token));
+    if (turns->pages && !memcmp(sum, turns->mark, sizeof sum))
+        return true;
+    if (turns->pages++ >= turns->mark_at) { /* at each power of two: no round is too long for it */
+        memcpy(turns->mark, sum, sizeof sum);
+        turns->mark_at = 2 * turns->pages;
+    }
+    return false;
+}

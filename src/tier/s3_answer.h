@@ -12,6 +12,7 @@
 
 #include "tier/s3_time.h"
 #include "util/arena.h"
+#include "util/hash.h"
 
 enum {
     WEIR_S3_PAGE_MAX = 1000,            /* entries of one answer, as S3's own limit */
@@ -71,5 +72,14 @@ void weir_s3_uploads_free(struct weir_s3_uploads *uploads);
 /* <DeleteResult>: how many were not deleted, and the first one's error. */
 int weir_s3_answer_delete(size_t *failed, struct weir_s3_error *first, const char *text,
                           size_t size);
+
+/* Pages of a listing that come again: of any number of tokens that go round, one is soon met that
+ * was kept as a mark. Zeros to begin with. */
+struct weir_s3_turns {
+    uint64_t pages, mark_at;
+    uint8_t mark[WEIR_SUM_BYTES];
+};
+/* Notes what the next page is asked for with; true: that was met before. */
+bool weir_s3_turns_repeat(struct weir_s3_turns *turns, const char *token);
 
 #endif

@@ -14,6 +14,7 @@ struct cursor {
     struct weir_handle handle;
     char prefix[2 * WEIR_NAME_BYTES_MAX]; /* of the keys: the store's, and the directory */
     bool deep, begun, any;
+    struct weir_s3_turns turns;
     struct weir_s3_page page;
     bool *hidden; /* by entry: a tombstone */
     size_t next;
@@ -136,6 +137,9 @@ static int next_page(struct weir_s3_tier *t, struct cursor *c)
         if (strncmp(page.entries[i].key, c->prefix, size))
             return weir_fail(EIO, "cannot list 's3://%s/%s': the server listed something else",
                              t->site.bucket, c->prefix);
+    if (page.more && weir_s3_turns_repeat(&c->turns, page.more))
+        return weir_fail(EIO, "cannot list 's3://%s/%s': the server lists the same again and again",
+                         t->site.bucket, c->prefix);
     return hide_tombs(t, c);
 }
 

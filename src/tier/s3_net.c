@@ -20,6 +20,7 @@ enum {
     IDLE_MAX = 64, /* easy handles kept by a lane */
     POLL_MS_MAX = 1000,
     STALL_BYTES = 1024,      /* a second: less, for as long as `stall`, is a stalled connection */
+    EARNING_BYTES = 1 << 20, /* that came are worth another second for tries */
     BYTES_PER_SECOND = 65536 /* the least that a large body's time is reckoned with */
 };
 #define SECOND_NS     1000000000ull
@@ -116,12 +117,18 @@ static void give_easy(struct lane *lane, struct weir_s3_trip *trip)
     trip->easy = NULL;
 }
 
+/* A try that stalls ends with the trip's time at the latest; one whose bytes come may go on beyond
+ * it, as long as so many take. */
 static void set_times(struct weir_s3_net *net, struct weir_s3_trip *trip)
 {
     uint64_t now = now_ns();
-    long left_ms = now < trip->deadline_ns ? (long)((trip->deadline_ns - now) / 1000000) + 1 : 1;
-    long stall_s = (long)((net->opts.stall_ns + SECOND_NS - 1) / SECOND_NS);
-    curl_easy_setopt(trip->easy, CURLOPT_TIMEOUT_MS, left_ms);
+    uint64_t left_ns = now < trip->deadline_ns ? trip->deadline_ns - now : 1;
+    uint64_t stall_ns = net->opts.stall_ns < left_ns ? net->opts.stall_ns : left_ns;
+    uint64_t bytes = trip->body_bytes + (trip->range_end - trip->range_begin) + trip->text_max;
+    long left_ms = (long)(left_ns / 1000000) + 1;
+    long stall_s = (long)((stall_ns + SECOND_NS - 1) / SECOND_NS);
+    curl_easy_setopt(trip->easy, CURLOPT_TIMEOUT_MS,
+                     left_ms + (long)(bytes / BYTES_PER_SECOND) * 1000);
     curl_easy_setopt(trip->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      left_ms < CONNECT_MS ? left_ms : CONNECT_MS);
     curl_easy_setopt(trip->easy, CURLOPT_LOW_SPEED_LIMIT, (long)STALL_BYTES);
@@ -200,6 +207,8 @@ static void end_try(struct lane *lane, struct weir_s3_trip *trip, CURLcode resul
     else
         weir_s3_gauge_answer(&net->gauge, trip->moved_bytes, now_ns());
     pthread_mutex_unlock(&net->lock);
+    if (trip->range_end) /* what was read stays read, and has earned more time */
+        trip->deadline_ns += trip->moved_bytes * SECOND_NS / EARNING_BYTES;
     trip->moved_bytes = 0;
     if (verdict == WEIR_S3_DONE || (verdict == WEIR_S3_LATER && trip->once))
         finish(trip);
@@ -279,12 +288,10 @@ static struct weir_s3_trip *take(struct lane *lane, uint64_t *wait_ns)
     return NULL;
 }
 
-/* How long a trip may take: more if it is large. */
+/* When the last try may begin. */
 static void set_deadline(const struct weir_s3_net *net, struct weir_s3_trip *trip)
 {
-    uint64_t bytes = trip->body_bytes + (trip->range_end - trip->range_begin) + trip->text_max;
-    trip->deadline_ns = now_ns() + (trip->timeout_ns ? trip->timeout_ns : net->opts.timeout_ns) +
-                        bytes / BYTES_PER_SECOND * SECOND_NS;
+    trip->deadline_ns = now_ns() + (trip->timeout_ns ? trip->timeout_ns : net->opts.timeout_ns);
 }
 
 static uint64_t send_all(struct lane *lane)

@@ -63,6 +63,25 @@ static enum weir_s3_verdict judge_failure(struct weir_s3_trip *trip, CURLcode re
     return is_hopeless(result) ? WEIR_S3_DONE : WEIR_S3_LATER;
 }
 
+/* The server got other bytes than were sent: the next try may fare better, the tenth will not. */
+static bool is_garbled(const struct weir_s3_trip *trip)
+{
+    enum { TRIES_MAX = 4 };
+    return trip->tries < TRIES_MAX &&
+           (weir_s3_trip_is(trip, "XAmzContentSHA256Mismatch") ||
+            weir_s3_trip_is(trip, "BadDigest") || weir_s3_trip_is(trip, "IncompleteBody"));
+}
+
+/* An answer to HEAD cannot say so, but its Date tells: servers allow a quarter of an hour. */
+static bool is_skewed(const struct weir_s3_trip *trip)
+{
+    const int64_t much_s = 300;
+    int64_t ahead_s = trip->date_s - trip->signed_s;
+    return weir_s3_trip_is(trip, "RequestTimeTooSkewed") ||
+           (trip->status == 403 && !trip->error.code[0] && trip->date_s &&
+            (ahead_s > much_s || ahead_s < -much_s));
+}
+
 static bool is_busy(const struct weir_s3_trip *trip)
 {
     return trip->status == 503 || trip->status == 429 || weir_s3_trip_is(trip, "SlowDown") ||
@@ -78,7 +97,7 @@ enum weir_s3_verdict weir_s3_retry_judge(struct weir_s3_trip *trip, CURLcode res
     trip->slow = is_busy(trip);
     if (trip->status >= 500 && trip->status != 501)
         trip->doubtful = true;
-    if (trip->slow || weir_s3_trip_is(trip, "RequestTimeout") ||
+    if (trip->slow || is_garbled(trip) || weir_s3_trip_is(trip, "RequestTimeout") ||
         (trip->status >= 500 && trip->status != 501 && trip->status != 507))
         return WEIR_S3_LATER;
     if (trip->status < 300)
@@ -86,7 +105,7 @@ enum weir_s3_verdict weir_s3_retry_judge(struct weir_s3_trip *trip, CURLcode res
     const char *region = trip->error.region[0] ? trip->error.region : trip->region;
     if (trip->status != 404 && weir_s3_site_correct(site, trip->signed_region, region))
         return WEIR_S3_AT_ONCE;
-    if (weir_s3_trip_is(trip, "RequestTimeTooSkewed") && !trip->clock_tried) {
+    if (is_skewed(trip) && !trip->clock_tried) {
         trip->clock_tried = true; /* the answer's Date has set our clock */
         return WEIR_S3_AT_ONCE;
     }

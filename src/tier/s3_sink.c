@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tier/s3_retry.h"
 #include "util/err.h"
 #include "util/sys.h"
 
@@ -204,11 +205,16 @@ static char *list_parts(const struct weir_s3_sink *sink, size_t *size)
     used = (size_t)snprintf(text, room,
                             "<CompleteMultipartUpload "
                             "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
-    for (uint32_t i = 0; i < sink->parted_end; i++)
+    for (uint32_t i = 0; i < sink->parted_end; i++) {
+        const struct weir_s3_parted *part = &sink->parted[i];
         used += (size_t)snprintf(text + used, room - used,
-                                 "<Part><PartNumber>%u</PartNumber><ETag>\"%s\"</ETag>"
-                                 "<ChecksumCRC32C>%s</ChecksumCRC32C></Part>",
-                                 i + 1, sink->parted[i].etag, sink->parted[i].crc);
+                                 "<Part><PartNumber>%u</PartNumber><ETag>\"%s\"</ETag>", i + 1,
+                                 part->etag);
+        if (part->crc[0]) /* a server that knows of none may refuse it */
+            used += (size_t)snprintf(text + used, room - used,
+                                     "<ChecksumCRC32C>%s</ChecksumCRC32C>", part->crc);
+        used += (size_t)snprintf(text + used, room - used, "</Part>");
+    }
     used += (size_t)snprintf(text + used, room - used, "</CompleteMultipartUpload>");
     *size = used;
     return text;
@@ -239,36 +245,51 @@ static int check_done(struct weir_s3_sink *sink, uint64_t size, int code, bool d
     return found ? found : weir_fail(EEXIST, "'%s' exists already", sink->blob.name);
 }
 
-static int complete(struct weir_s3_sink *sink, uint64_t size, enum weir_doubt *doubt)
+/* One POST and its answer; 1: the server began to say that it is done, and then that it failed. */
+static int try_complete(struct weir_s3_sink *sink, struct weir_s3_trip *trip, const char *body,
+                        size_t body_bytes)
 {
     struct weir_s3_tier *t = sink->blob.tier;
     char etag[WEIR_S3_ETAG_MAX];
+    weir_s3_trip_begin(trip, "POST", sink->blob.name);
+    weir_s3_trip_query(trip, "uploadId", sink->upload);
+    if (t->put_habit == WEIR_S3_HONOURS) /* of a PUT, maybe not of this: check_free() looked */
+        weir_s3_trip_header(trip, "if-none-match", "*");
+    weir_s3_trip_body(trip, body, body_bytes, true);
+    trip->text_max = WEIR_S3_ERROR_BYTES_MAX;
+    bool ok = weir_s3_net_run(t->net, trip);
+    int code = ok ? weir_s3_answer_complete(etag, &trip->error, trip->text ? trip->text : "",
+                                            trip->text_bytes)
+                  : weir_s3_trip_fail(trip, &t->site, "complete");
+    if (ok && code == -EREMOTEIO) {
+        trip->status = 500;
+        weir_s3_trip_fail(trip, &t->site, "complete");
+        code = 1;
+    }
+    weir_s3_trip_end(trip);
+    return code;
+}
+
+static int complete(struct weir_s3_sink *sink, uint64_t size, enum weir_doubt *doubt)
+{
+    enum { TRIES_MAX = 5 };
+    struct weir_s3_trip trip;
     size_t body_bytes;
     char *body = list_parts(sink, &body_bytes);
     if (!body)
         return weir_fail_memory();
-    struct weir_s3_trip trip;
-    weir_s3_trip_begin(&trip, "POST", sink->blob.name);
-    weir_s3_trip_query(&trip, "uploadId", sink->upload);
-    weir_s3_trip_header(&trip, "if-none-match", "*"); /* not all keep to it: check_free() looked */
-    weir_s3_trip_body(&trip, body, body_bytes, true);
-    trip.text_max = WEIR_S3_ERROR_BYTES_MAX;
-    int code = 0;
-    if (!weir_s3_net_run(t->net, &trip)) {
-        code = weir_s3_trip_fail(&trip, &t->site, "complete");
-    } else {
-        code =
-            weir_s3_answer_complete(etag, &trip.error, trip.text ? trip.text : "", trip.text_bytes);
-        if (code == -EREMOTEIO) {
-            trip.status = 500;
-            code = weir_s3_trip_fail(&trip, &t->site, "complete");
-        }
+    int code = 1;
+    bool doubtful = false;
+    for (unsigned i = 1; code == 1 && i <= TRIES_MAX; i++) {
+        code = try_complete(sink, &trip, body, body_bytes);
+        doubtful |= trip.doubtful || code == 1;
+        if (code == 1 && i < TRIES_MAX)
+            weir_sys->sleep_ns(weir_s3_retry_pause_ns(i));
     }
-    weir_s3_trip_end(&trip);
     free(body);
-    if (!trip.code && trip.status == 412)
+    if (!doubtful && !trip.code && trip.status == 412)
         return weir_fail(EEXIST, "'%s' exists already", sink->blob.name);
-    return check_done(sink, size, code, trip.doubtful, doubt);
+    return check_done(sink, size, code == 1 ? -EIO : code, doubtful, doubt);
 }
 
 static int commit_large(struct weir_s3_sink *sink, uint64_t size, enum weir_doubt *doubt)
@@ -279,6 +300,9 @@ static int commit_large(struct weir_s3_sink *sink, uint64_t size, enum weir_doub
     if (!code && sink->code)
         code = weir_fail_text(sink->code, sink->text);
     pthread_mutex_unlock(&sink->lock);
+    enum weir_s3_habit habit;
+    if (!code)
+        code = weir_s3_probe_put(sink->blob.tier, &habit);
     if (!code)
         code = check_free(sink);
     return code ? code : complete(sink, size, doubt);

@@ -78,6 +78,7 @@ static int take_uploads(struct weir_s3_tier *t, struct weir_req *req,
 static int sweep_uploads(struct weir_s3_tier *t, struct weir_req *req)
 {
     struct weir_s3_uploads uploads = {0};
+    struct weir_s3_turns turns = {0};
     int code = 0;
     do {
         struct weir_s3_trip trip;
@@ -103,6 +104,8 @@ static int sweep_uploads(struct weir_s3_tier *t, struct weir_req *req)
         uploads = page;
         note_time(t, &trip, req);
         code = take_uploads(t, req, &uploads);
+        if (!code && uploads.more_id && weir_s3_turns_repeat(&turns, uploads.more_id))
+            code = weir_fail(EIO, "cannot list uploads: the server lists the same again and again");
     } while (!code && uploads.more_key);
     weir_s3_uploads_free(&uploads);
     return code;
@@ -130,6 +133,7 @@ static void delete_tomb(struct weir_s3_tier *t, const char *name)
 static int sweep_tombs_below(struct weir_s3_tier *t, const struct weir_req *req, const char *dir)
 {
     struct weir_s3_page page = {0};
+    struct weir_s3_turns turns = {0};
     char prefix[2 * WEIR_NAME_BYTES_MAX];
     int code = 0;
     snprintf(prefix, sizeof prefix, "%s%s", t->site.prefix, dir);
@@ -158,7 +162,7 @@ static int sweep_tombs_below(struct weir_s3_tier *t, const struct weir_req *req,
                 !strncmp(entry->key, prefix, strlen(prefix)))
                 delete_tomb(t, entry->key + strlen(t->site.prefix));
         }
-    } while (page.more);
+    } while (page.more && !weir_s3_turns_repeat(&turns, page.more));
     weir_s3_page_free(&page);
     return code == -EBADMSG ? weir_fail_in(-EIO, "cannot list '%s'", dir) : code;
 }

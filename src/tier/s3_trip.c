@@ -72,7 +72,8 @@ static void forget_answer(struct weir_s3_trip *trip)
     weir_s3_trip_end(trip);
     trip->code = 0;
     trip->status = 0;
-    trip->broken = trip->slow = trip->has_length = false;
+    trip->broken = trip->slow = trip->has_length = trip->has_crc = false;
+    trip->sent = 0;
     trip->fail[0] = trip->etag[0] = trip->region[0] = trip->curl_text[0] = 0;
     memset(&trip->meta, 0, sizeof trip->meta);
     memset(&trip->error, 0, sizeof trip->error);
@@ -151,10 +152,20 @@ static size_t on_header(char *line, size_t one, size_t size, void *arg)
         weir_s3_meta_read(&trip->meta, value, n);
     else if (is_header(line, size, "x-amz-bucket-region", &value, &n))
         copy_text(trip->region, sizeof trip->region, value, n);
+    else if (is_header(line, size, "x-amz-checksum-crc32c", &value, &n))
+        trip->has_crc = true;
     else if (trip->reads && is_header(line, size, "Content-Range", &value, &n) &&
              !is_our_range(trip, value, n))
         return broken(trip, EIO, "the server answered with another range than was asked for");
     return size;
+}
+
+static int on_send(void *arg, char *theirs, char *ours, int their_port, int our_port)
+{
+    struct weir_s3_trip *trip = arg;
+    (void)theirs, (void)ours, (void)their_port, (void)our_port;
+    trip->sent++;
+    return CURL_PREREQFUNC_OK;
 }
 
 /* Bytes of a range, into the memory of whoever asked for them. */
@@ -244,6 +255,7 @@ static int sign(struct weir_s3_trip *trip, const struct weir_s3_site *site,
         headers[count++] = (struct weir_s3_pair){"range", range};
     }
     strcpy(trip->signed_region, address->region);
+    trip->signed_s = now_s;
     struct weir_s3_call call = {
         .method = trip->method,
         .host = address->host,
@@ -318,6 +330,8 @@ int weir_s3_trip_arm(struct weir_s3_trip *trip, struct weir_s3_site *site, int64
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, trip);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
     curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_BYTES);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_send);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, trip);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, trip);
     if (ca_file)
         curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
@@ -330,6 +344,7 @@ void weir_s3_trip_disarm(struct weir_s3_trip *trip, CURLcode result)
     weir_s3_signed_free(&trip->sign);
     curl_slist_free_all(trip->lines);
     trip->lines = NULL;
+    trip->doubtful |= trip->sent > 1;
     if (result == CURLE_OK)
         curl_easy_getinfo(trip->easy, CURLINFO_RESPONSE_CODE, &trip->status);
     if (trip->body)

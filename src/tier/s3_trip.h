@@ -75,8 +75,8 @@ struct weir_s3_trip {
     bool slow;     /* the last answer was one of a server that has too much to do */
     char etag[WEIR_S3_ETAG_MAX], region[WEIR_S3_REGION_MAX];
     struct weir_s3_meta meta;
-    bool has_length;
-    uint64_t length; /* Content-Length */
+    bool has_length, has_crc; /* has_crc: it gave the checksum of what it got */
+    uint64_t length;          /* Content-Length */
     int64_t modified_s, date_s;
     char *text; /* the body, with a NUL behind it; freed by weir_s3_trip_end() */
     size_t text_bytes;
@@ -86,10 +86,12 @@ struct weir_s3_trip {
     /* The net's, while it is with it. */
     struct weir_s3_trip *next;
     unsigned tries;
+    unsigned sent; /* in this try: libcurl sends again when a connection it reused ends at once */
     uint64_t due_ns, deadline_ns, moved_bytes;
     unsigned keys_tried;
     bool clock_tried, broken; /* broken: the answer itself is wrong; fail says how */
     char signed_region[WEIR_S3_REGION_MAX];
+    int64_t signed_s; /* when, by the clock that it was signed with */
     const struct weir_s3_keys *keys;
     struct weir_s3_signed sign;
     struct curl_slist *lines;

@@ -129,7 +129,8 @@ static int note_part(struct weir_s3_sink *sink, const struct weir_s3_part *part)
         sink->parted_room = room;
     }
     strcpy(sink->parted[number].etag, part->trip.etag);
-    strcpy(sink->parted[number].crc, part->crc_text);
+    if (part->trip.has_crc)
+        strcpy(sink->parted[number].crc, part->crc_text);
     if (number >= sink->parted_end)
         sink->parted_end = number + 1;
     return 0;
