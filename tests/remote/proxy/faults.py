@@ -6,8 +6,6 @@ three places:
   answer(exchange, head, body)  the answer, as an iterator of what is sent and of what is done
 """
 import asyncio
-import datetime
-import email.utils
 
 from . import wire
 
@@ -93,18 +91,11 @@ class Redirect(Fault):
 
 
 class WrongRegion(Error):
+    """It says which is the right one: in a header, too, since an answer to HEAD has no body."""
+
     def __init__(self, region):
-        super().__init__(400, "AuthorizationHeaderMalformed", more=f"<Region>{region}</Region>")
-
-
-class Skew(Error):
-    """The server's clock is another; it says so, and what it is."""
-
-    def __init__(self, seconds):
-        when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
-        super().__init__(403, "RequestTimeTooSkewed",
-                         headers=[("Date", email.utils.format_datetime(when, usegmt=True))],
-                         more=f"<ServerTime>{when:%Y-%m-%dT%H:%M:%SZ}</ServerTime>")
+        super().__init__(400, "AuthorizationHeaderMalformed", more=f"<Region>{region}</Region>",
+                         headers=[("x-amz-bucket-region", region)])
 
 
 class Lose(Fault):

@@ -1,6 +1,7 @@
 """A small S3 server that keeps its objects in memory and checks no signature: to see what a client
 asks for without a cluster, and to play servers that refuse or ignore conditional PUTs.
 """
+import calendar
 import email.utils
 import hashlib
 import threading
@@ -13,17 +14,23 @@ from .server import Server
 
 
 class Thing:
-    def __init__(self, data):
-        self.data, self.time = data, time.time()
+    def __init__(self, data, meta):
+        self.data, self.meta, self.time = data, meta, time.time()
         self.etag = hashlib.md5(data).hexdigest()
 
 
-class MemoryS3(Server):
-    """conditional: "honoured", "refused" (501, as Swift) or "ignored"."""
+def meta_of(head):
+    return [(k, v) for k, v in head.headers if k.lower().startswith("x-amz-meta-")]
 
-    def __init__(self, conditional="honoured", page=1000):
+
+class MemoryS3(Server):
+    """conditional: "honoured", "refused" (501, as Swift) or "ignored". ahead_s: how far its clock
+    is ahead of the machine's; who differs by a quarter of an hour is refused."""
+
+    def __init__(self, conditional="honoured", page=1000, ahead_s=0):
         super().__init__()
-        self.conditional, self.page = conditional, page
+        self.conditional, self.page, self.ahead_s = conditional, page, ahead_s
+        self.skewed = 0
         self.lock = threading.Lock()
         self.buckets, self.uploads, self.next_id = {}, {}, 1
 
@@ -36,7 +43,8 @@ class MemoryS3(Server):
                 writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             body = b"".join([piece async for piece in wire.pieces(reader, head, False)])
             status, headers, out = self.handle(head, body)
-            now = [("Date", email.utils.formatdate(usegmt=True)), ("x-amz-request-id", "tx1")]
+            now = [("Date", email.utils.formatdate(time.time() + self.ahead_s, usegmt=True)),
+                   ("x-amz-request-id", "tx1")]
             length = dict(headers).get("Content-Length", len(out))
             headers = [h for h in headers if h[0] != "Content-Length"]
             writer.write(wire.answer_head(status, length, [*now, *headers]).raw())
@@ -46,6 +54,9 @@ class MemoryS3(Server):
 
     def handle(self, head, body):
         bucket, _, key = head.path[1:].partition("/")
+        if self.is_skewed(head):
+            self.skewed += 1
+            return self.error(403, "RequestTimeTooSkewed")
         if "aws-chunked" in (head.get("content-encoding") or ""):
             return self.error(501, "NotImplemented")
         with self.lock:
@@ -56,6 +67,13 @@ class MemoryS3(Server):
             if bucket not in self.buckets:
                 return self.error(404, "NoSuchBucket")
             return self.of_object(head, self.buckets[bucket], bucket, key, body)
+
+    def is_skewed(self, head):
+        when = head.get("x-amz-date")
+        if not when:
+            return False
+        theirs = calendar.timegm(time.strptime(when, "%Y%m%dT%H%M%SZ"))
+        return abs(theirs - time.time() - self.ahead_s) > 900
 
     @staticmethod
     def error(status, code):
@@ -132,7 +150,7 @@ class MemoryS3(Server):
 
     def list_uploads(self, query, bucket):
         out = []
-        for number, (where, key, _, since) in sorted(self.uploads.items()):
+        for number, (where, key, _, since, _) in sorted(self.uploads.items()):
             if where == bucket and key.startswith(query.get("prefix", "")):
                 when = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(since))
                 out.append(f"<Upload><Key>{escape(key)}</Key><UploadId>{number}</UploadId>"
@@ -147,7 +165,7 @@ class MemoryS3(Server):
         if head.method == "POST" and "uploads" in query:
             number = str(self.next_id)
             self.next_id += 1
-            self.uploads[number] = (bucket, key, {}, time.time())
+            self.uploads[number] = (bucket, key, {}, time.time(), meta_of(head))
             return self.xml(f"<InitiateMultipartUploadResult><Bucket>{bucket}</Bucket>"
                             f"<Key>{escape(key)}</Key><UploadId>{number}</UploadId>"
                             "</InitiateMultipartUploadResult>")
@@ -181,7 +199,7 @@ class MemoryS3(Server):
         refusal = self.refusal(head, things.get(key))
         if refusal:
             return refusal
-        things[key] = Thing(body)
+        things[key] = Thing(body, meta_of(head))
         return 200, [("ETag", f'"{things[key].etag}"')], b""
 
     def get(self, head, thing):
@@ -190,7 +208,7 @@ class MemoryS3(Server):
             return self.error(412, "PreconditionFailed")
         when = email.utils.formatdate(thing.time, usegmt=True)
         headers = [("ETag", f'"{thing.etag}"'), ("Last-Modified", when),
-                   ("Accept-Ranges", "bytes")]
+                   ("Accept-Ranges", "bytes"), *thing.meta]
         size, wanted = len(thing.data), head.get("range")
         if not wanted:
             return 200, [*headers, ("Content-Length", size)], thing.data
@@ -206,7 +224,7 @@ class MemoryS3(Server):
     def of_upload(self, head, things, key, query, body):
         if query["uploadId"] not in self.uploads:
             return self.error(404, "NoSuchUpload")
-        parts = self.uploads[query["uploadId"]][2]
+        _, _, parts, _, meta = self.uploads[query["uploadId"]]
         if head.method == "PUT":
             parts[int(query["partNumber"])] = body
             return 200, [("ETag", f'"{hashlib.md5(body).hexdigest()}"')], b""
@@ -221,7 +239,7 @@ class MemoryS3(Server):
                        for part in body.decode().split("<PartNumber>")[1:]]
             if not numbers or any(n not in parts for n in numbers):
                 return self.error(400, "InvalidPart")
-            things[key] = Thing(b"".join(parts[n] for n in numbers))
+            things[key] = Thing(b"".join(parts[n] for n in numbers), meta)
             sums = b"".join(hashlib.md5(parts[n]).digest() for n in numbers)
             things[key].etag = f"{hashlib.md5(sums).hexdigest()}-{len(numbers)}"
             del self.uploads[query["uploadId"]]
