@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures a store on S3 beside boto3, awscli and curl, on a real Ceph RGW of its own.
+"""Measures stores on S3 beside boto3, awscli and curl, and on RADOS beside `rados bench`.
 
-In each round all get the same bytes into memory, then put as many, in processes of their own that
-take turns, another one first in each round. boto3 has its best number of threads of a sweep, and
-curl its best ranges. Medians and ratios go to bench/results/remote.json, docs/bench-remote.md and
-docs/bench-remote.svg.
+A real Ceph is made for it. In each round all get the same bytes into memory, then put as many, in
+processes of their own that take turns, another one first in each round. boto3 has its best number
+of threads of a sweep, and curl its best ranges; `rados bench` has objects and a depth as ours.
+Medians and ratios go to bench/results/remote.json, docs/bench-remote.md and docs/bench-remote.svg.
 """
 import json
 import os
+import re
 import resource
 import shutil
 import statistics
@@ -26,6 +27,8 @@ import ceph  # noqa: E402
 MODULES = "boto3, awscli"
 GETTERS = ["weir", "boto3", "curl"]
 PUTTERS = ["weir", "boto3", "awscli"]
+RADOS = ["weir", "bench"]
+RADOS_BYTES, RADOS_DEPTH = 4 << 20, 16  # of an object, and how many at once
 # Of boto3: threads and bytes of a part; of curl: ranges at once and bytes of one.
 BOTO3_SWEEP = [(threads, chunk << 20) for threads in (4, 8, 16, 32) for chunk in (8, 32)]
 CURL_SWEEP = [(ranges, chunk << 20) for ranges in (4, 8, 16, 32) for chunk in (8, 32)]
@@ -49,13 +52,13 @@ class Bench:
 
     # One run of each
 
-    def timed(self, command, **more):
+    def timed(self, command):
         """Of a whole process."""
         before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-        subprocess.run(command, check=True, env=self.env, stdout=subprocess.DEVNULL, **more)
+        out = subprocess.run(command, check=True, env=self.env, stdout=subprocess.PIPE, text=True)
         wall, after = time.monotonic() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return {"bytes": self.size, "seconds": wall, "cpu_seconds": cpu}
+        return {"bytes": self.size, "seconds": wall, "cpu_seconds": cpu, "said": out.stdout}
 
     def told(self, command):
         """Of what a process says of itself."""
@@ -91,8 +94,8 @@ class Bench:
         path = os.path.join(self.dir, "curl.conf")
         with open(path, "w") as f:
             f.write("\n".join(lines) + "\n")
-        return self.timed(["curl", "-sS", "--fail", "-Z", "--parallel-immediate",
-                           "--parallel-max", str(ranges), "-K", path])
+        return self.timed(["curl", "-sS", "--no-progress-meter", "--fail", "-Z",
+                           "--parallel-immediate", "--parallel-max", str(ranges), "-K", path])
 
     def put_weir(self, key):
         return self.weir("put", key, str(self.size))
@@ -105,6 +108,34 @@ class Bench:
         return self.timed([os.path.join(os.path.dirname(self.options.python), "aws"), "s3", "cp",
                            "--only-show-errors", "--endpoint-url", self.cluster.rgw_url, self.file,
                            f"s3://{self.cluster.bucket}/{key}"])
+
+    # RADOS
+
+    def rados_weir(self, job, key, *more):
+        url = self.cluster.rados_store("bench", pool="two")
+        return self.told([os.path.join(ROOT, self.options.build, "bench", "bench-engine"), job,
+                          url, key, *more])
+
+    def rados_bench(self, *job):
+        """The time is what it says itself: from its first object on."""
+        run = self.timed(["rados", "-c", str(self.cluster.conf), "-p", "two", "bench", "600", *job,
+                          "-t", str(RADOS_DEPTH), "--run-name", "bench"])
+        run["seconds"] = float(re.search(r"Total time run: *([0-9.]+)", run["said"]).group(1))
+        return run
+
+    def rados_write(self, name):
+        key = f"put-{self.puts}"
+        if name == "weir":
+            self.note("rados_put_weir", self.rados_weir("put", key, str(self.size)))
+            self.remove(self.cluster.rados_store("bench", pool="two"), key)
+            return
+        count = self.size // RADOS_BYTES
+        self.note("rados_put_bench", self.rados_bench(
+            "write", "-b", str(RADOS_BYTES), "--max-objects", str(count), "--no-cleanup"))
+
+    def rados_read(self, name):
+        self.note(f"rados_get_{name}", self.rados_weir("get", "large") if name == "weir"
+                  else self.rados_bench("seq"))
 
     # Setups
 
@@ -124,6 +155,7 @@ class Bench:
             for _ in range(0, self.size, 1 << 20):
                 f.write(os.urandom(1 << 20))
         self.weir("put", "large", str(self.size))
+        self.rados_weir("put", "large", str(self.size))
         self.boto3("put", "plain", threads=8, chunk=32 << 20, file=self.file)
         self.signed = self.boto3("sign", "plain")
         self.boto3_get = self.best(
@@ -139,6 +171,11 @@ class Bench:
 
     def drop(self, key):
         self.cluster.s3().request("DELETE", f"/{self.cluster.bucket}/{key}")
+        self.forget()
+
+    def forget(self):
+        """RGW keeps the bytes of what was deleted for hours, unless it is told."""
+        self.cluster.run("radosgw-admin", "-n", "client.rgw", "gc", "process", "--include-all")
 
     # Rounds
 
@@ -147,14 +184,16 @@ class Bench:
         key = f"put-{self.puts}"
         self.note(f"put_{name}", getattr(self, f"put_{name}")(key))
         if name == "weir":
-            binary = os.path.join(ROOT, self.options.build, "src", "cli", "weir")
-            store = ["--store", self.cluster.s3_store("bench")]
-            subprocess.run([binary, *store, "rm", key], check=True, env=self.env,
-                           stdout=subprocess.DEVNULL)
-            subprocess.run([binary, *store, "gc", "--now"], check=True, env=self.env,
-                           stdout=subprocess.DEVNULL)
+            self.remove(self.cluster.s3_store("bench"), key)
+            self.forget()
         else:
             self.drop(key)
+
+    def remove(self, url, key):
+        binary = os.path.join(ROOT, self.options.build, "src", "cli", "weir")
+        for command in (["rm", key], ["gc", "--now"]):
+            subprocess.run([binary, "--store", url, *command], check=True, env=self.env,
+                           stdout=subprocess.DEVNULL)
 
     def round(self, turn):
         def rotated(names):
@@ -164,6 +203,11 @@ class Bench:
             self.note(f"get_{name}", getattr(self, f"get_{name}")())
         for name in rotated(PUTTERS):
             self.put(name)
+        for name in rotated(RADOS):
+            self.rados_write(name)
+        for name in rotated(RADOS):
+            self.rados_read(name)
+        self.cluster.run("rados", "-p", "two", "cleanup", "--run-name", "bench")
 
     def run(self):
         started_s = time.monotonic()

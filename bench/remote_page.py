@@ -4,11 +4,14 @@ import panels
 GET_NAMES = {"weir": "Weir, verified", "boto3": "boto3, its best threads",
              "curl": "curl -Z, its best ranges"}
 PUT_NAMES = {"weir": "Weir", "boto3": "boto3, its best threads", "awscli": "awscli s3 cp"}
+RADOS_NAMES = {"weir": "Weir", "bench": "rados bench"}
 # Name of the ratio, what it says, whether it is a least or a most, and the bound.
 TARGETS = [
     ("get_to_boto3", "get to boto3's", "≥", 1.2),
     ("get_to_curl", "get to curl's", "≥", 0.95),
     ("put_to_peer", "put to the best of boto3 and awscli", "≥", 1.0),
+    ("rados_get_to_bench", "RADOS: get to `rados bench seq`", "≥", 0.95),
+    ("rados_put_to_bench", "RADOS: put to `rados bench write`", "≥", 0.95),
 ]
 
 
@@ -18,6 +21,8 @@ def ratios(median):
         "get_to_boto3": get / median["get_boto3_mb_s"],
         "get_to_curl": get / median["get_curl_mb_s"],
         "put_to_peer": put / max(median["put_boto3_mb_s"], median["put_awscli_mb_s"]),
+        "rados_get_to_bench": median["rados_get_weir_mb_s"] / median["rados_get_bench_mb_s"],
+        "rados_put_to_bench": median["rados_put_weir_mb_s"] / median["rados_put_bench_mb_s"],
     }
 
 
@@ -36,9 +41,9 @@ def intro(result):
         "verified; the others' is not. boto3 gets into memory and puts from a file in memory "
         f"(get: {setup(result, 'boto3_get')}, put: {setup(result, 'boto3_put')}: the best of a "
         f"sweep); curl gets ranges to nowhere, from a signed URL ({setup(result, 'curl_get')}: the "
-        "best of a sweep). Of awscli and curl the whole process is measured, of the others what "
-        "comes after their start. The server takes most of the processors; what a client takes "
-        "itself is the CPU column. "
+        "best of a sweep). `rados bench` has 16 objects of 4 MiB at once. Of awscli and curl the "
+        "whole process is measured, of the others what comes after their start. The server takes "
+        "most of the processors; what a client takes itself is the CPU column. "
         f"boto3 {v['boto3']}, awscli {v['awscli']}, curl {v['curl']}. Machine: "
         f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}.")
 
@@ -53,7 +58,7 @@ def rows(result, kind, names):
 
 def page(result):
     text = [
-        "# Stores on S3, measured",
+        "# Stores on S3 and RADOS, measured",
         "",
         intro(result),
         "",
@@ -66,6 +71,14 @@ def page(result):
         "| put | rate | Weir to it | CPU s/GB |",
         "| --- | --- | --- | --- |",
         *rows(result, "put", PUT_NAMES),
+        "",
+        "| RADOS, get | rate | Weir to it | CPU s/GB |",
+        "| --- | --- | --- | --- |",
+        *rows(result, "rados_get", RADOS_NAMES),
+        "",
+        "| RADOS, put | rate | Weir to it | CPU s/GB |",
+        "| --- | --- | --- | --- |",
+        *rows(result, "rados_put", RADOS_NAMES),
         "",
         "| target | measured | held |",
         "| --- | --- | --- |",
@@ -83,7 +96,9 @@ def picture(result):
     for kind, title, names, lines in (
             ("get", "Get, MB/s", GET_NAMES, [(1.2 * m["get_boto3_mb_s"], "target")]),
             ("put", "Put, MB/s", PUT_NAMES,
-             [(max(m["put_boto3_mb_s"], m["put_awscli_mb_s"]), "target")])):
+             [(max(m["put_boto3_mb_s"], m["put_awscli_mb_s"]), "target")]),
+            ("rados_get", "RADOS, get, MB/s", RADOS_NAMES, []),
+            ("rados_put", "RADOS, put, MB/s", RADOS_NAMES, [])):
         bars = [(name, m[f"{kind}_{key}_mb_s"]) for key, name in names.items()]
         part, at = panels.panel(at, title, bars, lines, "")
         parts.append(part)
