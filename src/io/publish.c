@@ -34,6 +34,8 @@ int weir_tmp_open(struct weir_tmp *tmp, struct weir_dirs *dirs)
             return 0;
         }
         /* Nobody else has such a name: where it is taken, an answer to us was lost. */
+        if (made.fd == -EEXIST)
+            weir_sys->unlink(made.dir->fd, made.base, false);
         again = made.fd == -EEXIST ||
                 ((made.fd == -ENOENT || made.fd == -ESTALE) && weir_dirs_dead(dirs, made.dir));
         weir_dirs_put(dirs, made.dir);
@@ -189,7 +191,7 @@ static const char *probe_links(const struct weir_tmp *a, const struct weir_tmp *
 static int probe_once(struct weir_dirs *dirs, const char **why)
 {
     struct weir_tmp a, b = {.fd = -1};
-    struct weir_dir *dir;
+    struct weir_dir *dir = NULL;
     char base[sizeof a.base + 2];
     int code = weir_tmp_open(&a, dirs);
     if (code)
@@ -201,11 +203,12 @@ static int probe_once(struct weir_dirs *dirs, const char **why)
         /* Whatever ends this process, a gc takes it for a spare. */
         snprintf(base, sizeof base, "0-%s", a.base);
         *why = probe_links(&a, &b, dir, base);
-        weir_sys->unlink(dir->fd, base, false);
-        weir_dirs_put(dirs, dir);
     }
     weir_tmp_close(&b, dirs);
     weir_tmp_close(&a, dirs);
+    if (dir)
+        weir_sys->unlink(dir->fd, base, false);
+    weir_dirs_put(dirs, dir);
     return code;
 }
 

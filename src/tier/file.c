@@ -231,6 +231,8 @@ static int stat_in(struct file_tier *t, struct weir_dir *dir, const char *base,
     int code = req->handle ? same_file(t, dir, base, req) : 0;
     if (code)
         return code;
+    if (req->sync)
+        weir_dirs_refresh(t->dirs, dir);
     code = weir_sys->stat(dir->fd, base, &st);
     if (code)
         return fail_at(t, code, "stat", req->name);
@@ -458,7 +460,14 @@ struct alias {
 static int link_from(void *arg, struct weir_dir *from, const char *from_base)
 {
     const struct alias *alias = arg;
-    return weir_sys->link(from->fd, from_base, alias->to->fd, alias->base);
+    struct weir_sys_stat a, b;
+    int code = weir_sys->link(from->fd, from_base, alias->to->fd, alias->base);
+    if (code != -EEXIST)
+        return code;
+    /* It may be just that already: over a network, since the answer to a first try was lost. */
+    bool same = !weir_sys->stat(from->fd, from_base, &a) &&
+                !weir_sys->stat(alias->to->fd, alias->base, &b) && a.ino == b.ino && a.dev == b.dev;
+    return same ? 0 : code;
 }
 
 /* Either directory may have been removed and made again since it was last used. */

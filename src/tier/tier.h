@@ -26,10 +26,11 @@
  *    says how many; 0 is the end. What is added or removed meanwhile may or may not show. A `deep`
  *    one gives all files below, their names with slashes, where a tier has no directories (else
  *    -ENOTSUP): that is one pass, where a walk through levels is one for each.
- *  - ALIAS gives people a second, plain name; tiers without links answer -ENOTSUP. With a guard it
- *    is atomic against the REMOVE_IF of that record, which takes the plain name (name2) along: so a
- *    plain name is never there without its record; with `sync` the record is made durable first,
- *    for who did not put it himself: so that holds after a power loss, too.
+ *  - ALIAS gives people a second, plain name (one that is just that already is as good); tiers
+ *    without links answer -ENOTSUP. With a guard it is atomic against the REMOVE_IF of that record,
+ *    which takes the plain name (name2) along: so a plain name is never there without its record;
+ *    with `sync` the record is made durable first, for who did not put it himself: so that holds
+ *    after a power loss, too.
  *  - LEASE holds a name for as long as its handle is open: with others, or alone (-EBUSY while
  *    anybody else has it; it then leaves nothing behind). It dies with its holder.
  *  - Where the place itself is not there (a bucket, a pool), every request answers -ENODEV.

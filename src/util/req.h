@@ -34,7 +34,7 @@ enum weir_op {
                           -ESTALE unless the record `guard` is just buf, len */
     WEIR_OP_REMOVE_IF, /* name, buf, len: remove if the content is just that, else -ESTALE;
                           before that, name2 if it stands for handle */
-    WEIR_OP_ALIAS,     /* name2 -> also known as name; -EEXIST if that is taken; with a guard:
+    WEIR_OP_ALIAS,     /* name2 -> also known as name; -EEXIST if that is another's; with a guard:
                           -ESTALE unless the record `guard` is just buf, len */
     WEIR_OP_LIST,      /* name (a directory), handle or NULL, buf, len -> handle, result count */
     WEIR_OP_LEASE,     /* name, alone -> handle that holds it; -EBUSY; -ENOTSUP without locks */

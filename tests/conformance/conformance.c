@@ -3,6 +3,7 @@
  * `url` the tier is what WEIR_TEST_URL names, for storage that a test started before: "{}" in it
  * becomes another word for each run, for each wants a place that is empty.
  */
+#include "nfs_client.h"
 #include "tier_calls.h"
 #include "tmpdir.h"
 
@@ -16,6 +17,7 @@ static const struct place {
     {"file-uring", "uring", "file:%s", true, true, 3000},
     {"file-threads", "threads", "file:%s", true, true, 3000},
     {"file-inline", "inline", "file:%s", true, true, 1000},
+    {"file-nfs", "threads", "file:%s", true, true, 300},
     {"mem", "inline", "mem:?size=512M", true, false, 3000},
     {"null", "inline", "null:", false, false, 0},
     /* Filters change nothing of the contract. */
@@ -85,7 +87,10 @@ static void run_place(const struct place *place)
 {
     struct weir_io *io;
     struct weir_io_options opts = {place->engine, 16, 16 << 20};
-    if (place != &remote && strcmp(place->engine, "uring"))
+    if (!strcmp(place->name, "file-nfs")) {
+        nfs_client = (struct nfs_client){.lose_links = 3, .lose_mkdirs = 3, .lose_creates = 7};
+        nfs_client_arm();
+    } else if (place != &remote && strcmp(place->engine, "uring"))
         watch_syncs(); /* uring is not offered under another table */
     int code = weir_io_open(&io, &opts);
     if (code == -ENOTSUP)
