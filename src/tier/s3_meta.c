@@ -26,7 +26,7 @@ void weir_s3_meta_read(struct weir_s3_meta *out, const char *text, size_t size)
         if (!read_id(meta.id[meta.count++], text))
             return; /* somebody else's metadata */
         text += WEIR_S3_ID_HEX, size -= WEIR_S3_ID_HEX;
-        if (size && *text != '-')
+        if (size && (*text != '-' || size == 1))
             return;
         if (size)
             text++, size--;

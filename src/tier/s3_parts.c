@@ -5,7 +5,7 @@
 
 #include "util/err.h"
 
-enum { RUN_UNKNOWN = 200, RUN_ANNOUNCED = 5000 };
+enum { RUN_UNKNOWN = 125, RUN_ANNOUNCED = 5000 };
 #define ROUND ((uint64_t)1 << 20)
 
 void weir_s3_parts_plan(struct weir_s3_parts *out, uint64_t hint, uint64_t least)

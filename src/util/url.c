@@ -72,6 +72,20 @@ static bool has_password(const char *text)
     return colon && memchr(colon, '@', size - (size_t)(colon - text));
 }
 
+/* Options of a URL that is an option's value. */
+static bool holds_secret(const char *value)
+{
+    for (const char *at = strpbrk(value, "?&"); at; at = strpbrk(at + 1, "?&")) {
+        char name[32];
+        size_t size = strcspn(at + 1, "=&");
+        memcpy(name, at + 1, size < sizeof name ? size : 0);
+        name[size < sizeof name ? size : 0] = 0;
+        if (names_secret(name))
+            return true;
+    }
+    return has_password(value);
+}
+
 static int fail_secret(const char *where)
 {
     return weir_fail(EINVAL,
@@ -95,7 +109,7 @@ static int parse_options(struct weir_url *url, char *query)
             return fail_secret(item);
         if (decode(value))
             return weir_fail(EINVAL, "option '%s': bad %%XX", item);
-        if (has_password(value))
+        if (holds_secret(value))
             return fail_secret(item);
         url->option[url->options].name = item;
         url->option[url->options++].value = value;

@@ -99,6 +99,7 @@ static void secrets(void)
         "s3://b?endpoint=http://id%3AHIDDEN%40host/",
         "s3://b?endpoint=id:HIDDEN@host",
         "mem:?commit=s3://id:HIDDEN@bucket",
+        "mem:?commit=s3://b%3Fregion=r%26secret=HIDDEN",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         refused(bad[i], EINVAL);
