@@ -132,7 +132,7 @@ static void set_times(struct weir_s3_net *net, struct weir_s3_trip *trip)
     curl_easy_setopt(trip->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      left_ms < CONNECT_MS ? left_ms : CONNECT_MS);
     curl_easy_setopt(trip->easy, CURLOPT_LOW_SPEED_LIMIT, (long)STALL_BYTES);
-    curl_easy_setopt(trip->easy, CURLOPT_LOW_SPEED_TIME, stall_s);
+    curl_easy_setopt(trip->easy, CURLOPT_LOW_SPEED_TIME, trip->patient ? 0l : stall_s);
 }
 
 static int arm(struct lane *lane, struct weir_s3_trip *trip)

@@ -256,6 +256,7 @@ static int try_complete(struct weir_s3_sink *sink, struct weir_s3_trip *trip, co
     if (t->put_habit == WEIR_S3_HONOURS) /* of a PUT, maybe not of this: check_free() looked */
         weir_s3_trip_header(trip, "if-none-match", "*");
     weir_s3_trip_body(trip, body, body_bytes, true);
+    trip->patient = true;
     trip->text_max = WEIR_S3_ERROR_BYTES_MAX;
     bool ok = weir_s3_net_run(t->net, trip);
     int code = ok ? weir_s3_answer_complete(etag, &trip->error, trip->text ? trip->text : "",

@@ -73,6 +73,7 @@ static void forget_answer(struct weir_s3_trip *trip)
     trip->code = 0;
     trip->status = 0;
     trip->broken = trip->slow = trip->has_length = trip->has_crc = false;
+    trip->has_range = trip->in_range = false;
     trip->sent = 0;
     trip->fail[0] = trip->etag[0] = trip->region[0] = trip->curl_text[0] = 0;
     memset(&trip->meta, 0, sizeof trip->meta);
@@ -154,9 +155,8 @@ static size_t on_header(char *line, size_t one, size_t size, void *arg)
         copy_text(trip->region, sizeof trip->region, value, n);
     else if (is_header(line, size, "x-amz-checksum-crc32c", &value, &n))
         trip->has_crc = true;
-    else if (trip->reads && is_header(line, size, "Content-Range", &value, &n) &&
-             !is_our_range(trip, value, n))
-        return broken(trip, EIO, "the server answered with another range than was asked for");
+    else if (trip->reads && is_header(line, size, "Content-Range", &value, &n))
+        trip->has_range = is_our_range(trip, value, n);
     return size;
 }
 
@@ -216,10 +216,13 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
         curl_easy_getinfo(trip->easy, CURLINFO_RESPONSE_CODE, &trip->status);
     bool is_good = trip->status >= 200 && trip->status < 300;
     if (is_good && trip->range_end) {
-        bool whole = trip->status == 200 && !trip->range_begin && trip->has_length &&
-                     trip->length == trip->range_end;
+        bool whole = trip->status == 200 && trip->has_length &&
+                     (trip->in_range || !trip->range_begin) && trip->length == trip->range_end;
         if (trip->status != 206 && !whole)
             return broken(trip, ENOTSUP, "the server does not answer requests for a range");
+        if (!whole && !trip->has_range && !trip->in_range)
+            return broken(trip, EIO, "the server answered with another range than was asked for");
+        trip->in_range = true; /* from here on range_begin moves */
         return take_range(trip, data, size);
     }
     if (is_good)

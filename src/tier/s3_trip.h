@@ -59,6 +59,7 @@ struct weir_s3_trip {
     size_t text_max;     /* how long an answer's body may be; 0: none is expected */
     uint64_t timeout_ns; /* from when it is submitted, and more for large bodies; 0: the net's */
     uint64_t until_ns;   /* not sent after this instant of the boot-time clock; 0: whenever */
+    bool patient;        /* the server may be silent for long: it has much to do */
     bool once;           /* is not tried again, but for another region, clock or credentials */
 
     /* Reads: one range that lands in several requests' memory, in order. */
@@ -76,6 +77,7 @@ struct weir_s3_trip {
     char etag[WEIR_S3_ETAG_MAX], region[WEIR_S3_REGION_MAX];
     struct weir_s3_meta meta;
     bool has_length, has_crc; /* has_crc: it gave the checksum of what it got */
+    bool has_range;           /* a Content-Range, of just what was asked for */
     uint64_t length;          /* Content-Length */
     int64_t modified_s, date_s;
     char *text; /* the body, with a NUL behind it; freed by weir_s3_trip_end() */
@@ -89,7 +91,7 @@ struct weir_s3_trip {
     unsigned sent; /* in this try: libcurl sends again when a connection it reused ends at once */
     uint64_t due_ns, deadline_ns, moved_bytes;
     unsigned keys_tried;
-    bool clock_tried, broken; /* broken: the answer itself is wrong; fail says how */
+    bool clock_tried, in_range, broken; /* broken: the answer itself is wrong; fail says how */
     char signed_region[WEIR_S3_REGION_MAX];
     int64_t signed_s; /* when, by the clock that it was signed with */
     const struct weir_s3_keys *keys;
