@@ -137,10 +137,10 @@ def free_port(count=1):
     raise OSError("no free ports")
 
 
-def remove_leftovers(where):
+def remove_leftovers(where, prefix=PREFIX):
     """Directories of clusters whose process is gone."""
-    for path in Path(where).glob(PREFIX + "*"):
-        owner = path.name[len(PREFIX):].split("-")[0]
+    for path in Path(where).glob(prefix + "*"):
+        owner = path.name[len(prefix):].split("-")[0]
         if not Path(f"/proc/{owner}").exists():
             shutil.rmtree(path, ignore_errors=True)
 

@@ -6,10 +6,8 @@ conditional PUT. All its four servers share one process, which the kernel kills 
 
 Its memcached is a dictionary: there is nobody to share it with.
 """
-import ctypes
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import ceph
+
+PREFIX = "weir-swift-"
 PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
 ACCESS_KEY, SECRET_KEY, BUCKET = "test:tester", "swift-test-secret", "weir"
 PATIENCE_S = 60
@@ -157,10 +158,6 @@ def missing():
     return None
 
 
-def die_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 class Swift:
     """A context; url, bucket, access_key and secret_key are for its clients."""
 
@@ -168,7 +165,9 @@ class Swift:
 
     def __init__(self, port, where=None):
         self.port = port
-        self.dir = tempfile.mkdtemp(prefix="weir-swift-", dir=where)
+        where = where or tempfile.gettempdir()
+        ceph.remove_leftovers(where, PREFIX)
+        self.dir = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=where)
         self.process = None
 
     @property
@@ -183,7 +182,7 @@ class Swift:
         log = open(os.path.join(self.dir, "log"), "w")
         env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONPATH")}
         self.process = subprocess.Popen([PYTHON, __file__, self.dir, str(self.port)], env=env,
-                                        stdout=log, stderr=log, preexec_fn=die_with_parent)
+                                        stdout=log, stderr=log, preexec_fn=ceph.die_with_parent)
         log.close()
         try:
             self.wait()
