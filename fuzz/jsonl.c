@@ -8,15 +8,16 @@ static void write_again(const struct weir_field *fields, uint32_t count)
 {
     static struct weir_field again[WEIR_FIELDS_MAX];
     struct weir_arena *scratch = NULL;
-    struct weir_growing out = {0};
+    struct weir_made out = {0};
     struct weir_writing how = {.codec = ""};
     uint32_t got = WEIR_FIELDS_MAX;
     void *writer;
     PROMISE(weir_jsonl_writer.open(&writer, &how) == 0);
     if (weir_jsonl_writer.add(writer, 0, NULL, fields, count) == 0) {
         PROMISE(weir_jsonl_writer.finish(writer, &out) == 0);
-        PROMISE(out.size && memchr(out.data, '\n', out.size) == out.data + out.size - 1);
-        struct weir_sample sample = {.data = out.data, .size = out.size - 1, .file = "x"};
+        PROMISE(out.body_size &&
+                memchr(out.body, '\n', out.body_size) == out.body + out.body_size - 1);
+        struct weir_sample sample = {.data = out.body, .size = out.body_size - 1, .file = "x"};
         PROMISE(weir_format_jsonl.fields(NULL, &sample, &scratch, again, &got) == 0);
         PROMISE(got == count);
         for (uint32_t i = 0; i < got; i++) {
@@ -26,7 +27,6 @@ static void write_again(const struct weir_field *fields, uint32_t count)
         }
     }
     weir_jsonl_writer.close(writer);
-    weir_growing_free(&out);
     weir_arena_free(scratch);
 }
 

@@ -38,7 +38,7 @@ static void write_again(const uint8_t *data, size_t size)
     static struct weir_field fields[WEIR_FIELDS_MAX];
     uint32_t count = WEIR_FIELDS_MAX;
     struct weir_arena *scratch = NULL;
-    struct weir_growing out = {0};
+    struct weir_made out = {0};
     void *writer;
     struct weir_sample sample = {.data = data, .size = size, .file = "shard"};
     struct weir_writing how = {.codec = ""};
@@ -46,9 +46,8 @@ static void write_again(const uint8_t *data, size_t size)
     PROMISE(w->open(&writer, &how) == 0);
     if (weir_format_mds.fields(shard_schema, &sample, &scratch, fields, &count) == 0 &&
         w->add(writer, 0, NULL, fields, count) == 0)
-        PROMISE(w->finish(writer, &out) == 0 && out.size > 8);
+        PROMISE(w->finish(writer, &out) == 0 && out.head_size > 8);
     w->close(writer);
-    weir_growing_free(&out);
     weir_arena_free(scratch);
 }
 

@@ -3,6 +3,7 @@
 #define WEIR_TESTS_MADE_H
 
 #include "data/field.h"
+#include "data/format.h"
 #include "test.h"
 
 static inline struct weir_field made(const char *name, enum weir_field_kind kind, const char *text)
@@ -39,6 +40,15 @@ static inline struct weir_field made_array(const char *name, const char *dtype, 
 static inline struct weir_field made_none(const char *name)
 {
     return (struct weir_field){.name = name, .name_size = strlen(name), .kind = WEIR_FIELD_NONE};
+}
+
+/* A finished shard as one piece. */
+static inline int made_whole(const struct weir_format_writer *way, void *writer,
+                             struct weir_growing *out)
+{
+    struct weir_made shard;
+    int code = way->finish(writer, &shard);
+    return code ? code : weir_made_join(&shard, out);
 }
 
 #endif

@@ -45,7 +45,7 @@ static inline void shard_write(const char *dir, const struct kind *kind, uint32_
                                       made_text("text", text)};
         OK(way->add(*writer, i, NULL, fields, 2));
     }
-    OK(way->finish(*writer, &raw));
+    OK(made_whole(way, *writer, &raw));
     *done = (struct weir_written){.samples = count, .raw_bytes = raw.size};
     way->name(done->name, number, kind->codec);
     if (kind->codec[0])

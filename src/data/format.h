@@ -82,8 +82,15 @@ struct weir_writing {
 struct weir_written {
     char name[64]; /* shard.00000.mds.zstd */
     uint64_t samples, raw_bytes, file_bytes;
-    uint8_t raw_sha256[32], file_sha256[32];
 };
+
+/* A shard that is finished: one piece behind the other, in its writer's memory. */
+struct weir_made {
+    const uint8_t *head, *body;
+    size_t head_size, body_size;
+};
+/* Appends it as one. */
+int weir_made_join(const struct weir_made *made, struct weir_growing *out);
 
 /* How shards are made: one at a time in memory, so that pack can make several in parallel and each
  * depends on nothing but its samples. */
@@ -98,8 +105,8 @@ struct weir_format_writer {
     /* Before finish(): the file that belongs beside shard i (Megatron's .idx): 1, its name and, in
      * out, its content, or 0. NULL: never one. */
     int (*beside)(void *writer, char name[64], uint32_t i, struct weir_growing *out);
-    /* Appends the whole shard to out; the writer is then empty again. */
-    int (*finish)(void *writer, struct weir_growing *out);
+    /* The whole shard, which stays until the next add(); the writer is then empty again. */
+    int (*finish)(void *writer, struct weir_made *out);
     void (*close)(void *writer);
     /* What it goes by, as weir_writing has it, so that all shards go by the first one's first
      * sample. NULL: samples need not be alike. */

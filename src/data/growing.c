@@ -1,12 +1,22 @@
 /* growing.c - bytes that grow: see format.h. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "data/format.h"
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { FIRST_BYTES = 4096 };
+enum { FIRST_BYTES = 4096, HUGE_BYTES = 2 << 20 };
+
+/* A page fault for every 4 KiB costs more than what is then written there. */
+static void use_huge_pages(uint8_t *data, size_t room)
+{
+    uintptr_t begin = ((uintptr_t)data + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+    uintptr_t end = ((uintptr_t)data + room) / HUGE_BYTES * HUGE_BYTES;
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
 
 int weir_growing_room(struct weir_growing *buf, size_t more)
 {
@@ -23,6 +33,7 @@ int weir_growing_room(struct weir_growing *buf, size_t more)
         return weir_fail_memory();
     buf->data = data;
     buf->room = room;
+    use_huge_pages(data, room);
     return 0;
 }
 
@@ -35,6 +46,14 @@ int weir_growing_add(struct weir_growing *buf, const void *data, size_t size)
         memcpy(buf->data + buf->size, data, size);
     buf->size += size;
     return 0;
+}
+
+int weir_made_join(const struct weir_made *made, struct weir_growing *out)
+{
+    int code = weir_growing_room(out, made->head_size + made->body_size);
+    if (!code)
+        code = weir_growing_add(out, made->head, made->head_size);
+    return code ? code : weir_growing_add(out, made->body, made->body_size);
 }
 
 void weir_growing_free(struct weir_growing *buf)

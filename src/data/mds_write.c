@@ -26,6 +26,7 @@ struct writer {
     char codec[16];
     struct weir_growing samples; /* one after the other */
     struct weir_growing ends;    /* u32 each: of every sample, in these */
+    struct weir_growing head;    /* of the last shard */
     uint32_t count;
 };
 
@@ -42,6 +43,7 @@ static void mds_close(void *arg)
     weir_mds_schema_free(w->schema);
     weir_growing_free(&w->samples);
     weir_growing_free(&w->ends);
+    weir_growing_free(&w->head);
     free(w);
 }
 
@@ -259,22 +261,19 @@ static void put_columns(struct weir_json_out *out, const struct weir_mds_columns
         weir_json_put_string(out, codec, strlen(codec));
     else
         weir_json_puts(out, "null");
-    weir_json_puts(out, ", \"format\": \"mds\", \"hashes\": [\"sha256\"], ");
+    weir_json_puts(out, ", \"format\": \"mds\", \"hashes\": [], ");
 }
 
-static void put_file(struct weir_json_out *out, const char *key, const char *name, uint64_t bytes,
-                     const uint8_t sha256[WEIR_SHA256_BYTES])
+/* Without hashes, which Streaming does not look at unless it is told to: `weir data manifest`
+ * writes them for any format, and seals verify every block anyway. */
+static void put_file(struct weir_json_out *out, const char *key, const char *name, uint64_t bytes)
 {
-    char hex[2 * WEIR_SHA256_BYTES + 1];
-    weir_hex(hex, sha256, WEIR_SHA256_BYTES);
     weir_json_puts(out, key);
     weir_json_puts(out, "{\"basename\": ");
     weir_json_put_string(out, name, strlen(name));
     weir_json_puts(out, ", \"bytes\": ");
     weir_json_put_uint(out, bytes);
-    weir_json_puts(out, ", \"hashes\": {\"sha256\": \"");
-    weir_json_puts(out, hex);
-    weir_json_puts(out, "\"}}");
+    weir_json_puts(out, ", \"hashes\": {}}");
 }
 
 static void put_shard(struct weir_json_out *out, const struct writer *w,
@@ -286,12 +285,12 @@ static void put_shard(struct weir_json_out *out, const struct writer *w,
              shard->name);
     weir_json_puts(out, "{");
     put_columns(out, &w->schema->kinds[0], w->codec);
-    put_file(out, "\"raw_data\": ", raw_name, shard->raw_bytes, shard->raw_sha256);
+    put_file(out, "\"raw_data\": ", raw_name, shard->raw_bytes);
     weir_json_puts(out, ", \"samples\": ");
     weir_json_put_uint(out, shard->samples);
     weir_json_puts(out, ", \"size_limit\": null, \"version\": 2, ");
     if (*suffix)
-        put_file(out, "\"zip_data\": ", shard->name, shard->file_bytes, shard->file_sha256);
+        put_file(out, "\"zip_data\": ", shard->name, shard->file_bytes);
     else
         weir_json_puts(out, "\"zip_data\": null");
     weir_json_puts(out, "}");
@@ -330,28 +329,29 @@ static int mds_schema(const void *arg, struct weir_growing *out)
 
 /* ---- shards ---- */
 
-static int append(struct weir_growing *out, const struct writer *w, const char *config, size_t size)
+/* What stands in front of the samples. */
+static int make_head(struct writer *w, const char *config, size_t size)
 {
     uint64_t first = 4 * ((uint64_t)w->count + 2) + size;
     uint8_t word[4];
     if (first + w->samples.size > UINT32_MAX)
         return weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
-    int code = weir_growing_room(out, (size_t)first + w->samples.size);
+    w->head.size = 0;
+    int code = weir_growing_room(&w->head, (size_t)first);
     if (code)
         return code;
     weir_store_le(word, w->count, 4);
-    weir_growing_add(out, word, 4);
+    weir_growing_add(&w->head, word, 4);
     weir_store_le(word, first, 4);
-    weir_growing_add(out, word, 4);
+    weir_growing_add(&w->head, word, 4);
     for (uint32_t i = 0; i < w->count; i++) {
         weir_store_le(word, first + weir_load_le(w->ends.data + 4 * (size_t)i, 4), 4);
-        weir_growing_add(out, word, 4);
+        weir_growing_add(&w->head, word, 4);
     }
-    weir_growing_add(out, config, size);
-    return weir_growing_add(out, w->samples.data, w->samples.size);
+    return weir_growing_add(&w->head, config, size);
 }
 
-static int mds_finish(void *arg, struct weir_growing *out)
+static int mds_finish(void *arg, struct weir_made *out)
 {
     struct writer *w = arg;
     struct weir_json_out json = {0};
@@ -360,8 +360,9 @@ static int mds_finish(void *arg, struct weir_growing *out)
     weir_json_puts(&json, "{");
     put_columns(&json, &w->schema->kinds[0], w->codec);
     weir_json_puts(&json, "\"size_limit\": null, \"version\": 2}");
-    int code = json.failed ? weir_fail_memory() : append(out, w, json.text, json.size);
+    int code = json.failed ? weir_fail_memory() : make_head(w, json.text, json.size);
     free(json.text);
+    *out = (struct weir_made){w->head.data, w->samples.data, w->head.size, w->samples.size};
     w->samples.size = w->ends.size = 0;
     w->count = 0;
     return code;

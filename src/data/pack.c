@@ -101,9 +101,10 @@ static int write_index(struct weir_packing *p)
         return code;
     code = w->index(&p->writing, writer, p->written, p->shards, &text);
     w->close(writer);
+    struct weir_made made = {.body = text.data, .body_size = text.size};
     snprintf(meta, sizeof meta, "{\"pack\": \"%s\"}", p->digest);
     if (!code)
-        code = weir_pack_put(p, w->index_name, text.data, text.size, meta);
+        code = weir_pack_put(p, w->index_name, &made, meta);
     weir_growing_free(&text);
     return code;
 }

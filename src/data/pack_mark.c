@@ -47,27 +47,29 @@ static int is_there(const char *key, weir_store *store, const char *meta, weir_o
                      key);
 }
 
-static int put_new(weir_store *store, const char *key, const void *data, size_t size,
+static int put_new(weir_store *store, const char *key, const struct weir_made *made,
                    const char *meta)
 {
     weir_put *put;
     weir_put_options opts;
     weir_put_options_init(&opts);
     opts.block_bytes = BLOCK_BYTES;
-    opts.size_bytes = size;
+    opts.size_bytes = made->head_size + made->body_size;
     opts.meta = meta;
     opts.meta_bytes = strlen(meta);
     int code = weir_put_open(&put, store, key, &opts);
     if (code)
         return code;
-    code = weir_put_write(put, data, size);
+    code = weir_put_write(put, made->head, made->head_size);
+    if (!code)
+        code = weir_put_write(put, made->body, made->body_size);
     if (!code)
         code = weir_put_commit(put, NULL);
     weir_put_close(put);
     return code;
 }
 
-int weir_pack_put(struct weir_packing *p, const char *name, const void *data, size_t size,
+int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
                   const char *meta)
 {
     char key[WEIR_KEY_BYTES_MAX + 1];
@@ -75,7 +77,7 @@ int weir_pack_put(struct weir_packing *p, const char *name, const void *data, si
     int code = key_of(key, p, name);
     if (code)
         return code;
-    code = put_new(p->store, key, data, size, meta);
+    code = put_new(p->store, key, made, meta);
     if (code != -EEXIST)
         return code;
     code = is_there(key, p->store, meta, &obj); /* another process does the same */
@@ -168,12 +170,13 @@ static int check_mark(weir_object *obj, const struct weir_json_out *text, const 
 static int settle_mark(struct weir_packing *p, const char *key, const struct weir_json_out *text,
                        const char *meta)
 {
+    struct weir_made made = {.body = (const uint8_t *)text->text, .body_size = text->size};
     weir_object *obj = NULL;
     int code = is_there(key, p->store, NULL, &obj);
     if (!code) {
         code = check_empty(p);
         if (!code)
-            code = put_new(p->store, key, text->text, text->size, meta);
+            code = put_new(p->store, key, &made, meta);
         if (code == -EEXIST)
             code = is_there(key, p->store, NULL, &obj);
     }
@@ -215,20 +218,17 @@ int weir_pack_mark(struct weir_packing *p)
 static void write_meta(char out[META_BYTES], const struct weir_packing *p, uint32_t i)
 {
     const struct weir_written *w = &p->written[i];
-    char raw[2 * WEIR_SHA256_BYTES + 1], file[2 * WEIR_SHA256_BYTES + 1];
-    weir_hex(raw, w->raw_sha256, WEIR_SHA256_BYTES);
-    weir_hex(file, w->file_sha256, WEIR_SHA256_BYTES);
     snprintf(out, META_BYTES,
              "{\"pack\": \"%s\", \"shard\": %" PRIu32 ", \"samples\": %" PRIu64
-             ", \"raw_bytes\": %" PRIu64 ", \"raw_sha256\": \"%s\", \"file_sha256\": \"%s\"}",
-             p->digest, i, w->samples, w->raw_bytes, raw, file);
+             ", \"raw_bytes\": %" PRIu64 "}",
+             p->digest, i, w->samples, w->raw_bytes);
 }
 
 /* Metadata as write_meta() writes them; false if they are others. */
 static bool read_meta(struct weir_packing *p, uint32_t i, const weir_info *info)
 {
     struct weir_written *w = &p->written[i];
-    char text[META_BYTES], again[META_BYTES], digest[65], raw[65], file[65];
+    char text[META_BYTES], again[META_BYTES], digest[65];
     uint32_t number;
     if (info->kind != WEIR_KIND_SEALED || info->meta_bytes >= sizeof text)
         return false;
@@ -236,11 +236,8 @@ static bool read_meta(struct weir_packing *p, uint32_t i, const weir_info *info)
     text[info->meta_bytes] = 0;
     if (sscanf(text,
                "{\"pack\": \"%64[0-9a-f]\", \"shard\": %" SCNu32 ", \"samples\": %" SCNu64
-               ", \"raw_bytes\": %" SCNu64 ", \"raw_sha256\": \"%64[0-9a-f]\", \"file_sha256\": "
-               "\"%64[0-9a-f]\"}",
-               digest, &number, &w->samples, &w->raw_bytes, raw, file) != 6 ||
-        weir_unhex(w->raw_sha256, WEIR_SHA256_BYTES, raw) ||
-        weir_unhex(w->file_sha256, WEIR_SHA256_BYTES, file))
+               ", \"raw_bytes\": %" SCNu64 "}",
+               digest, &number, &w->samples, &w->raw_bytes) != 4)
         return false;
     w->file_bytes = info->size_bytes;
     write_meta(again, p, i);
@@ -270,9 +267,9 @@ int weir_pack_find(struct weir_packing *p, uint32_t i)
     return code;
 }
 
-int weir_pack_seal(struct weir_packing *p, uint32_t i, const void *data, size_t size)
+int weir_pack_seal(struct weir_packing *p, uint32_t i, const struct weir_made *made)
 {
     char meta[META_BYTES];
     write_meta(meta, p, i);
-    return weir_pack_put(p, p->written[i].name, data, size, meta);
+    return weir_pack_put(p, p->written[i].name, made, meta);
 }

@@ -40,12 +40,12 @@ int weir_pack_plan(struct weir_packing *p);
 int weir_pack_mark(struct weir_packing *p);
 /* Puts a whole object with so much metadata, unless one with the same metadata is there: then that
  * is kept. What is in another's way is an error. */
-int weir_pack_put(struct weir_packing *p, const char *name, const void *data, size_t size,
+int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
                   const char *meta);
 /* Is shard i there? 1 and p->written[i], 0, or -errno. */
 int weir_pack_find(struct weir_packing *p, uint32_t i);
 /* Seals shard i, which is described by p->written[i]. */
-int weir_pack_seal(struct weir_packing *p, uint32_t i, const void *data, size_t size);
+int weir_pack_seal(struct weir_packing *p, uint32_t i, const struct weir_made *made);
 
 /* ---- pack_shard.c: one shard ---- */
 

@@ -9,7 +9,6 @@
 
 #include "data/codec.h"
 #include "data/pack_parts.h"
-#include "util/hash.h"
 #include "util/sys.h"
 #include "util/team.h"
 
@@ -282,7 +281,19 @@ static int put_beside(struct weir_making *m, uint32_t i)
     if (code != 1)
         return code;
     snprintf(meta, sizeof meta, "{\"pack\": \"%s\", \"beside\": %" PRIu32 "}", p->digest, i);
-    return weir_pack_put(p, name, m->raw.data, m->raw.size, meta);
+    struct weir_made made = {.body = m->raw.data, .body_size = m->raw.size};
+    return weir_pack_put(p, name, &made, meta);
+}
+
+/* Of one piece it makes another. */
+static int compress(struct weir_making *m, struct weir_made *made)
+{
+    m->raw.size = m->packed.size = 0;
+    int code = weir_made_join(made, &m->raw);
+    if (!code)
+        code = weir_codec_encode(m->p->opts->codec, m->raw.data, m->raw.size, &m->packed);
+    *made = (struct weir_made){.body = m->packed.data, .body_size = m->packed.size};
+    return code;
 }
 
 /* Compresses and seals what the writer has made. */
@@ -290,27 +301,18 @@ static int finish(struct weir_making *m, uint32_t i)
 {
     struct weir_packing *p = m->p;
     struct weir_written *w = &p->written[i];
-    bool is_packed = p->opts->codec[0];
+    struct weir_made made;
     int code = p->to_format->writer->beside ? put_beside(m, i) : 0;
-    m->raw.size = m->packed.size = 0;
     if (!code)
-        code = p->to_format->writer->finish(m->writer, &m->raw);
-    if (!code && is_packed)
-        code = weir_codec_encode(p->opts->codec, m->raw.data, m->raw.size, &m->packed);
+        code = p->to_format->writer->finish(m->writer, &made);
     if (code)
         return code;
-    const struct weir_growing *file = is_packed ? &m->packed : &m->raw;
     w->samples = p->first[i + 1] - p->first[i];
-    w->raw_bytes = m->raw.size;
-    w->file_bytes = file->size;
-    if (p->to_format->writer->index) { /* nobody else wants to know */
-        weir_sha256(w->raw_sha256, m->raw.data, m->raw.size);
-        if (is_packed)
-            weir_sha256(w->file_sha256, file->data, file->size);
-        else
-            memcpy(w->file_sha256, w->raw_sha256, WEIR_SHA256_BYTES);
-    }
-    return weir_pack_seal(p, i, file->data, file->size);
+    w->raw_bytes = made.head_size + made.body_size;
+    if (p->opts->codec[0])
+        code = compress(m, &made);
+    w->file_bytes = made.head_size + made.body_size;
+    return code ? code : weir_pack_seal(p, i, &made);
 }
 
 int weir_pack_shard(struct weir_packing *p, uint32_t i)

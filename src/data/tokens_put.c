@@ -34,6 +34,7 @@ struct writer {
     uint64_t count;
     uint32_t given, width; /* 0: not known yet */
     enum layout given_layout, layout;
+    uint8_t head[WEIR_LLMC_HEAD_BYTES]; /* of the last shard */
 };
 
 static void name(char out[64], uint32_t i, const char *codec)
@@ -266,18 +267,16 @@ static int beside(void *writer, char out_name[64], uint32_t i, struct weir_growi
     return code ? code : 1;
 }
 
-static int finish(void *writer, struct weir_growing *out)
+static int finish(void *writer, struct weir_made *out)
 {
     struct writer *w = writer;
-    uint8_t head[WEIR_LLMC_HEAD_BYTES];
-    weir_token_head_make(head, (uint32_t)w->count, w->width ? w->width : 2);
-    int code = w->layout <= LLMC ? weir_growing_add(out, head, sizeof head) : 0;
-    if (!code)
-        code = weir_growing_add(out, w->tokens.data, w->tokens.size);
+    weir_token_head_make(w->head, (uint32_t)w->count, w->width ? w->width : 2);
+    *out = (struct weir_made){w->head, w->tokens.data, w->layout <= LLMC ? sizeof w->head : 0,
+                              w->tokens.size};
     w->tokens.size = w->starts.size = 0;
     w->count = 0;
     w->width = 0;
-    return code;
+    return 0;
 }
 
 const struct weir_format_writer weir_tokens_writer = {

@@ -243,12 +243,11 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
     return code;
 }
 
-static int finish(void *arg, struct weir_growing *out)
+static int finish(void *arg, struct weir_made *out)
 {
     struct writer *writer = arg;
     int code = weir_tar_put_end(&writer->shard);
-    if (!code)
-        code = weir_growing_add(out, writer->shard.data, writer->shard.size);
+    *out = (struct weir_made){.body = writer->shard.data, .body_size = writer->shard.size};
     writer->shard.size = 0;
     writer->key_size = 0;
     return code;

@@ -7,6 +7,7 @@
 
 #include "data/codec.h"
 #include "data/survey.h"
+#include "made.h"
 #include "stores.h"
 #include "util/hash.h"
 #include "util/json.h"
@@ -184,13 +185,11 @@ static void end_shard(struct copy *c)
     struct weir_written *w = &c->written[c->shards];
     CHECK(c->shards < 1000);
     c->writer->name(w->name, c->shards++, c->how.codec);
-    must(c->writer->finish(c->state, &raw));
+    must(made_whole(c->writer, c->state, &raw));
     must(weir_codec_encode(c->how.codec, raw.data, raw.size, &packed));
     w->samples = c->in_shard;
     w->raw_bytes = raw.size;
     w->file_bytes = packed.size;
-    weir_sha256(w->raw_sha256, raw.data, raw.size);
-    weir_sha256(w->file_sha256, packed.data, packed.size);
     put_object(c->store, w->name, &packed);
     weir_growing_free(&raw);
     weir_growing_free(&packed);

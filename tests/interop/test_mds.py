@@ -238,8 +238,7 @@ def test_ours_is_read_by_streaming(tmp_path, codec):
     datasets.copy(tmp_path / "theirs", tmp_path / "ours", "mds", codec, 30)
     equal(datasets.dump(tmp_path / "ours"), samples)
     dataset = streaming.StreamingDataset(local=str(tmp_path / "local"),
-                                         remote=str(tmp_path / "ours"), batch_size=1,
-                                         validate_hash="sha256")
+                                         remote=str(tmp_path / "ours"), batch_size=1)
     equal([dataset[i] for i in range(len(dataset))], samples)
     if not codec:
         local = streaming.LocalDataset(str(tmp_path / "ours"))
@@ -267,6 +266,5 @@ def test_packed_by_the_command(weir, tmp_path):
          "--compression", "zstd:7", "--shard-size", "64K")
     assert len(list((tmp_path / "ours").glob("*.zstd"))) > 3
     dataset = streaming.StreamingDataset(local=str(tmp_path / "local"),
-                                         remote=str(tmp_path / "ours"), batch_size=1,
-                                         validate_hash="sha256")
+                                         remote=str(tmp_path / "ours"), batch_size=1)
     equal([dataset[i] for i in range(len(dataset))], samples)

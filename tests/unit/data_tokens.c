@@ -3,6 +3,7 @@
  */
 #include "data/format.h"
 #include "datasets.h"
+#include "made.h"
 
 static uint64_t number(const weir_field *field, uint64_t i)
 {
@@ -191,7 +192,7 @@ static void written_is_read(const char *schema, const char *options, const char 
     OK(w->open(&writer, &(struct weir_writing){.schema = schema}));
     OK(add(writer, w, 0, "<i8", tokens, 200));
     OK(add(writer, w, 1, "<i8", tokens + 200, 100));
-    OK(w->finish(writer, &out));
+    OK(made_whole(w, writer, &out));
     w->name(name, 3, "");
     CHECK(!strcmp(name, "tokens_000003.bin"));
     file_write(path_in(dir, name), out.data, out.size);

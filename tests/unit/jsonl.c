@@ -144,7 +144,7 @@ static void written_and_read_again(void)
         CHECK_EQ(jsonl->writer->add(writer, 2, NULL, &bad[i], 1), -EINVAL);
         CHECK(strstr(weir_fail_last(), "'w"));
     }
-    OK(jsonl->writer->finish(writer, &out));
+    OK(made_whole(jsonl->writer, writer, &out));
     static const char expected[] =
         "{\"t\\\"\":\"a\\\"\\u000a\",\"j\":{\"x\": [1]},\"m\":[[1,-2],[3,-4]],\"v\":[1,-2,3],"
         "\"none\":[],\"b\":true,\"l\":18446744073709551615,\"r\":0.1,\"w\":3.0,\"n\":null}\n"

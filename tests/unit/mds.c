@@ -5,6 +5,7 @@
 #include "data/codec.h"
 #include "data/field.h"
 #include "data/survey.h"
+#include "made.h"
 #include "stores.h"
 #include "util/bytes.h"
 #include "util/hash.h"
@@ -39,14 +40,12 @@ static struct weir_growing make_shard(const char *codec, const struct weir_writt
     add(w, 1, "one", "x");
     add(w, -2, "", "yyy");
     add(w, 3, "three", "zz");
-    OK(writer->finish(w, &raw));
+    OK(made_whole(writer, w, &raw));
     OK(weir_codec_encode(codec, raw.data, raw.size, &file));
     writer->name(one.name, 0, codec);
     one.samples = 3;
     one.raw_bytes = raw.size;
     one.file_bytes = file.size;
-    weir_sha256(one.raw_sha256, raw.data, raw.size);
-    weir_sha256(one.file_sha256, file.data, file.size);
     OK(writer->index(&how, w, &one, 1, index));
     writer->close(w);
     if (written)
@@ -302,7 +301,7 @@ static void fields_that_do_not_fit(void)
     weir_field_set_number(&three[0], "a", 1, "<i4", &number);
     CHECK_EQ(writer->add(w, 1, NULL, three, 3), -EINVAL);
     CHECK(strstr(weir_error_text(), "field 'a' does not fit its column"));
-    OK(writer->finish(w, &shard));
+    OK(made_whole(writer, w, &shard));
     OK(read_shard(&sum, shard.data, shard.size, 1, shard.size));
     CHECK_EQ(sum.a, 7);
     writer->close(w);
@@ -319,7 +318,7 @@ static void fields_that_do_not_fit(void)
     weir_field_set(&field, "\xff", 1, WEIR_FIELD_BYTES, "x", 1);
     CHECK_EQ(writer->add(w, 0, NULL, &field, 1), -EINVAL);
     CHECK(strstr(weir_error_text(), "not UTF-8"));
-    CHECK_EQ(writer->finish(w, &shard), -EINVAL);
+    CHECK_EQ(made_whole(writer, w, &shard), -EINVAL);
     writer->close(w);
     how.schema = "{\"columns\": []}";
     CHECK_EQ(writer->open(&w, &how), -EINVAL);
@@ -340,7 +339,7 @@ static void booleans_are_bytes(void)
     fields[1].name = "c";
     fields[1].ndim = fields[1].shape[0] = 1;
     OK(writer->add(w, 0, NULL, fields, 2));
-    OK(writer->finish(w, &shard));
+    OK(made_whole(writer, w, &shard));
     CHECK(memmem(shard.data, shard.size, "[\"uint8\", \"ndarray:uint8\"]", 26));
     CHECK(!memcmp(shard.data + shard.size - 4, "\1\4\1\1", 4));
     writer->close(w);

@@ -211,12 +211,12 @@ static void written_and_read_again(void)
     wrong[0] = made_bytes("b", "x"), wrong[1] = made_bytes("b", "y");
     CHECK_EQ(tfrecord->writer->add(writer, 2, NULL, wrong, 2), -EINVAL);
     OK(tfrecord->writer->add(writer, 2, NULL, NULL, 0));
-    OK(tfrecord->writer->finish(writer, &out));
+    OK(made_whole(tfrecord->writer, writer, &out));
     SAMPLES_ARE(tfrecord, out.data, out.size,
                 "b/0=b:x b/1=b:y half=<f4[2]:1,-2 m=<f4[4]:0.5,1.5,2.5,3.5 m/shape=<i8[2]:2,2 "
                 "none=<f4[0]: null=0 small=<i8[2]:-1,2 z=b:last; data=b:hello; ");
     out.size = 0;
-    OK(tfrecord->writer->finish(writer, &out)); /* empty again */
+    OK(made_whole(tfrecord->writer, writer, &out)); /* empty again */
     CHECK_EQ(out.size, 0);
     tfrecord->writer->close(writer);
     tfrecord->writer->close(NULL);
