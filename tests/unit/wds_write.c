@@ -22,7 +22,7 @@ static void add(uint64_t number, const char *key, struct weir_field field)
 #define ARE(expected)                                                                              \
     do {                                                                                           \
         out.size = 0;                                                                              \
-        OK(made_whole(way, writer, &out));                                                             \
+        OK(made_whole(way, writer, &out));                                                         \
         SAMPLES_ARE(wds, out.data, out.size, expected);                                            \
     } while (0)
 
