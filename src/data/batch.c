@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "data/field.h"
-#include "util/copy.h"
 #include "util/err.h"
 #include "util/sys.h"
 
@@ -398,7 +397,7 @@ static void copy_row(const struct weir_gather *gather, uint64_t row, const weir_
         const weir_column *to = &columns[i];
         uint64_t off = to->values ? to->values[row].off : row * cell->size;
         if (cell->size)
-            weir_copy_around((uint8_t *)to->data + off, cell->data, cell->size);
+            memcpy((uint8_t *)to->data + off, cell->data, cell->size);
     }
 }
 
