@@ -1,5 +1,6 @@
 /* pack_shard.c - one shard: its samples are read a few MiB ahead, many small files at once, taken
- * apart, and handed to the format's writer in their order; then it is compressed and sealed.
+ * apart, and handed to the format's writer in their order; then it is compressed and sealed. While
+ * one group of pieces is taken apart the next is read.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +20,14 @@ enum {
     PIECE_FILES = 64,      /* or so many, if each is a file */
 };
 
+/* Pieces that are read at once. */
+struct group {
+    struct weir_piece pieces[PIECES];
+    uint64_t firsts[PIECES], counts[PIECES]; /* the samples that are wanted of each */
+    uint32_t count;
+    const struct weir_supply *from;
+};
+
 /* What makes one shard after the other: memory that was touched once is used again. */
 struct weir_making {
     struct weir_making *next;
@@ -26,10 +35,15 @@ struct weir_making {
     void *writer;
     struct weir_growing raw, packed;
     struct weir_field *fields; /* room for WEIR_FIELDS_MAX */
-    struct weir_piece pieces[PIECES];
-    uint64_t firsts[PIECES], counts[PIECES]; /* the samples that are wanted of each */
-    uint32_t count;
+    struct group groups[2];
     struct weir_arena *scratch;
+};
+
+/* Two things to do at once: a group to take apart, and one to load. */
+struct step {
+    struct weir_making *m;
+    struct group *take, *load;
+    uint64_t bytes; /* of samples that were taken */
 };
 
 /* ---- fields ---- */
@@ -87,24 +101,24 @@ static int add_sample(struct weir_making *m, uint64_t number, const struct weir_
 
 static int load_piece(void *arg, uint64_t i)
 {
-    struct weir_making *m = arg;
-    struct weir_piece *piece = &m->pieces[i];
+    struct group *group = arg;
+    struct weir_piece *piece = &group->pieces[i];
     struct weir_cost cost = {0};
-    return weir_pieces_load(&piece, 1, &m->p->from, &cost);
+    return weir_pieces_load(&piece, 1, group->from, &cost);
 }
 
-static void unload(struct weir_making *m)
+static void unload(struct group *group)
 {
-    for (uint32_t i = 0; i < m->count; i++)
-        weir_piece_unload(&m->pieces[i]);
-    m->count = 0;
+    for (uint32_t i = 0; i < group->count; i++)
+        weir_piece_unload(&group->pieces[i]);
+    group->count = 0;
 }
 
 /* Plans a piece that begins at sample *at: of one source shard, and not larger than it should be,
  * unless one sample is. A compressed shard comes as a whole. */
-static int plan_piece(struct weir_making *m, uint64_t *at, uint64_t end)
+static int plan_piece(struct group *group, uint64_t *at, uint64_t end)
 {
-    const struct weir_index *index = m->p->from.index;
+    const struct weir_index *index = group->from->index;
     uint64_t number = weir_index_shard_of(index, *at), bytes = 0, n = 0;
     struct weir_index_shard shard;
     weir_index_shard(index, number, &shard);
@@ -115,39 +129,39 @@ static int plan_piece(struct weir_making *m, uint64_t *at, uint64_t end)
         struct weir_place place;
         int code = weir_index_find(index, *at + n, &place);
         if (code)
-            return weir_sample_fail(&m->p->from, *at + n, code);
+            return weir_sample_fail(group->from, *at + n, code);
         bytes += place.size;
         n++;
     }
-    int code = weir_piece_plan(&m->pieces[m->count], &m->p->from, number, *at, n);
+    int code = weir_piece_plan(&group->pieces[group->count], group->from, number, *at, n);
     if (code)
         return code;
-    m->firsts[m->count] = *at;
-    m->counts[m->count++] = n;
+    group->firsts[group->count] = *at;
+    group->counts[group->count++] = n;
     *at += n;
     return 0;
 }
 
 /* Plans the next pieces: a compressed shard alone, which is large. */
-static int plan_pieces(struct weir_making *m, uint64_t *at, uint64_t end)
+static int plan_group(struct group *group, uint64_t *at, uint64_t end)
 {
     int code = 0;
-    while (!code && *at < end && m->count < PIECES &&
-           !(m->count && m->pieces[m->count - 1].kind == WEIR_PIECE_SHARD))
-        code = plan_piece(m, at, end);
+    while (!code && *at < end && group->count < PIECES &&
+           !(group->count && group->pieces[group->count - 1].kind == WEIR_PIECE_SHARD))
+        code = plan_piece(group, at, end);
     return code;
 }
 
-static int add_piece(struct weir_making *m, uint32_t i, uint64_t *bytes)
+static int add_piece(struct weir_making *m, const struct group *group, uint32_t i, uint64_t *bytes)
 {
-    for (uint64_t n = m->firsts[i]; n < m->firsts[i] + m->counts[i]; n++) {
+    for (uint64_t n = group->firsts[i]; n < group->firsts[i] + group->counts[i]; n++) {
         struct weir_sample sample;
-        int code = weir_piece_sample(&m->pieces[i], &m->p->from, n, 0, &m->scratch, &sample);
+        int code = weir_piece_sample(&group->pieces[i], group->from, n, 0, &m->scratch, &sample);
         if (code)
             return code;
         code = add_sample(m, n, &sample);
         if (code)
-            return weir_sample_fail(&m->p->from, n, code);
+            return weir_sample_fail(group->from, n, code);
         *bytes += sample.size;
     }
     return 0;
@@ -161,25 +175,37 @@ static int tell(const struct weir_packing *p, uint64_t bytes)
     return 0;
 }
 
+/* The first of two is to take what was loaded, the second to load the next. */
+static int do_step(void *arg, uint64_t which)
+{
+    struct step *step = arg;
+    int code = 0;
+    if (which)
+        return weir_team_run(PIECES, step->load->count, load_piece, step->load);
+    for (uint32_t i = 0; !code && i < step->take->count; i++)
+        code = add_piece(step->m, step->take, i, &step->bytes);
+    return code;
+}
+
 static int add_range(struct weir_making *m, uint64_t first, uint64_t end)
 {
+    struct step step = {m, &m->groups[0], &m->groups[1], 0};
     int code = 0;
-    while (!code && first < end) {
-        uint64_t bytes = 0;
-        code = plan_pieces(m, &first, end);
+    while (!code && (first < end || step.take->count)) {
+        step.bytes = 0;
+        code = plan_group(step.load, &first, end);
         if (!code)
-            code = weir_team_run(PIECES, m->count, load_piece, m);
-        for (uint32_t i = 0; !code && i < m->count; i++)
-            code = add_piece(m, i, &bytes);
-        unload(m);
+            code = weir_team_run(2, 2, do_step, &step);
+        if (!code)
+            code = tell(m->p, step.bytes);
+        unload(step.take);
         weir_arena_free(m->scratch);
         m->scratch = NULL;
-        if (!code)
-            code = tell(m->p, bytes);
+        struct group *taken = step.take;
+        step.take = step.load;
+        step.load = taken;
     }
-    unload(m);
-    weir_arena_free(m->scratch);
-    m->scratch = NULL;
+    unload(step.take);
     return code;
 }
 
@@ -201,6 +227,7 @@ static int making_open(struct weir_making **out, struct weir_packing *p)
     if (!m)
         return weir_fail_memory();
     m->p = p;
+    m->groups[0].from = m->groups[1].from = &p->from;
     m->fields = weir_alloc(WEIR_FIELDS_MAX * sizeof *m->fields);
     int code = m->fields ? p->to_format->writer->open(&m->writer, &p->writing) : weir_fail_memory();
     if (code)
