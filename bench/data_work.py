@@ -20,6 +20,7 @@ BATCH = 256
 SHARD_BYTES = 64 << 20
 FILES_A_FOLDER = 1000
 SHUFFLE_BUFFER = 1000  # of WebDataset, as its documentation has it
+SECONDS = 2.0  # that warm reading is measured for at least, in whole epochs
 
 
 def samples_of(size, total):
@@ -106,7 +107,8 @@ class Files:
 
 def torch_loader(dataset, workers, collate=stacked_data, **more):
     from torch.utils.data import DataLoader
-    return DataLoader(dataset, batch_size=BATCH, num_workers=workers, collate_fn=collate, **more)
+    return DataLoader(dataset, batch_size=BATCH, num_workers=workers, collate_fn=collate,
+                      persistent_workers=workers > 0, **more)
 
 
 def read_files(folder, workers, seed):
@@ -131,21 +133,28 @@ def read_litdata(folder, workers, seed):
     import litdata
     return litdata.StreamingDataLoader(
         litdata.StreamingDataset(folder, shuffle=True, seed=seed), batch_size=BATCH,
-        num_workers=workers, collate_fn=stacked_data)
+        num_workers=workers, collate_fn=stacked_data, persistent_workers=workers > 0)
+
+
+class Weir:
+    """Each loop over it is an epoch."""
+
+    def __init__(self, folder, workers, seed, **more):
+        import weir
+        self.dataset = weir.Dataset(folder, batch_size=BATCH, shuffle=True, seed=seed,
+                                    threads=workers, as_torch=True, **more)
+
+    def __iter__(self):
+        for batch in self.dataset:
+            yield batch["data"].data.view(len(batch["data"]), -1)
 
 
 def read_weir(folder, workers, seed, **more):
-    import weir
-    dataset = weir.Dataset(folder, batch_size=BATCH, shuffle=True, seed=seed, epochs=1,
-                           threads=workers, as_torch=True, **more)
-    with dataset:
-        for batch in dataset:
-            yield batch["data"].data.view(len(batch["data"]), -1)
-        epoch.stats = dataset.stats()
+    return Weir(folder, workers, seed, **more)
 
 
-def read_weir_files(folder, workers, seed):
-    return read_weir(folder, workers, seed, format="files", fields=["data"])
+def read_weir_files(folder, workers, seed, **more):
+    return Weir(folder, workers, seed, format="files", fields=["data"], **more)
 
 
 READERS = {"weir": read_weir, "weir_files": read_weir_files, "streaming": read_streaming,
@@ -160,26 +169,48 @@ def resident_bytes():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def epoch(name, folder, size, options):
-    """One epoch: samples and seconds from the first batch to the last, and from before the first;
-    the memory of this process halfway and at the end."""
-    total = options["total"] // size
-    start_s, cpu_s = time.perf_counter(), time.process_time()
+def load_libraries(name):
+    """Before the clock runs."""
+    import torch  # noqa: F401
+    if name == "streaming":
+        import peers
+        peers.streaming()
+    elif name in ("webdataset", "litdata"):
+        __import__(name)
+
+
+def one_epoch(name, loader, total):
+    """Reads it all: how much there was, when the first batch came, how large that was, and the
+    memory of this process halfway."""
     first_s, first, seen, halfway = 0.0, 0, 0, 0
-    for batch in READERS[name](folder, options["workers"], options["seed"]):
+    for batch in loader:
         if not seen:
             first_s, first = time.perf_counter(), len(batch)
         seen += len(batch)
         if not halfway and seen >= total // 2:
             halfway = resident_bytes()
-    end_s = time.perf_counter()
     if not total - BATCH < seen <= total + BATCH:  # a last batch may be short, or go on
         raise SystemExit(f"{name} gave {seen} samples of {total}")
+    return seen, first_s, first, halfway
+
+
+def epoch(name, folder, size, options):
+    """Epochs: samples a second from the first batch of the first one on, and, of that one, from
+    before its first batch; the memory of this process in its middle and at the end."""
+    total, more = options["total"] // size, options.get("more", {})
+    load_libraries(name)
+    start_s, cpu_s = time.perf_counter(), time.process_time()
+    loader = READERS[name](folder, options["workers"], options["seed"], **more)
+    seen, first_s, first, halfway = one_epoch(name, loader, total)
+    end_s = time.perf_counter()
+    whole_per_s = seen / (end_s - start_s)
+    while not options.get("once") and end_s - first_s < SECONDS:
+        seen += one_epoch(name, loader, total)[0]
+        end_s = time.perf_counter()
     return {"samples": seen, "seconds": end_s - start_s,
-            "per_s": (seen - first) / (end_s - first_s) if seen > first else 0,
-            "whole_per_s": seen / (end_s - start_s), "cpu_seconds": time.process_time() - cpu_s,
-            "halfway_bytes": halfway, "end_bytes": resident_bytes(),
-            "stats": getattr(epoch, "stats", None)}
+            "per_s": (seen - first) / (end_s - first_s), "whole_per_s": whole_per_s,
+            "cpu_seconds": time.process_time() - cpu_s,
+            "halfway_bytes": halfway, "end_bytes": resident_bytes()}
 
 
 def tokens(folder, options):
