@@ -53,6 +53,7 @@ static void start_read(struct rados_tier *t, struct weir_req *req)
     const struct head *head = &blob->head;
     uint64_t left = req->off < head->size ? head->size - req->off : 0;
     req->result = req->len < left ? req->len : left;
+    weir_io_read_count(t->io, req->result);
     if (head->in_parts) {
         weir_rados_pieces_of(t, req, FLIGHT_READ, head->nonce, head->part_bytes, req->result);
         return;

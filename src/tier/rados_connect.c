@@ -65,10 +65,12 @@ static int fail_connect(struct rados_tier *t, int code)
                          t->label, t->opts.user, place);
     case -EACCES:
     case -EPERM:
+        t->lib->conf_get(t->cluster, "keyring", place, sizeof place);
         return weir_fail(EACCES,
-                         "cannot open %s: the cluster refuses client.%s: its key is wrong, or "
-                         "there is no such user (see: ceph auth get client.%s)",
-                         t->label, t->opts.user, t->opts.user);
+                         "cannot open %s: the cluster refuses client.%s: the key in the keyring "
+                         "(%s) is wrong or missing, or there is no such user (see: ceph auth get "
+                         "client.%s)",
+                         t->label, t->opts.user, place, t->opts.user);
     case -ETIMEDOUT:
         t->lib->conf_get(t->cluster, "mon_host", place, sizeof place);
         return weir_fail(ETIMEDOUT,
