@@ -13,7 +13,7 @@
 #include "util/sys.h"
 #include "util/thread.h"
 
-enum sink_state { GATHERING, SPILLING, IN_PARTS, SPILL_FAILED };
+enum sink_state { GATHERING, SPILLING, IN_PARTS };
 
 struct sink {
     struct rados_blob blob;
@@ -25,6 +25,8 @@ struct sink {
     uint64_t end;   /* of what was written */
     uint8_t *begun; /* one bit for each part that was written to */
     uint64_t begun_parts;
+    int code; /* of the first write that failed; then all of them do, and the commit */
+    char text[WEIR_TEXT_MAX];
 };
 
 static uint64_t parts_of(const struct sink *sink, uint64_t size)
@@ -125,39 +127,48 @@ static int make_part_0(struct sink *sink)
     return code ? weir_rados_fail(t, code, "begin", sink->blob.name) : 0;
 }
 
+/* Notes a failure. The lock is held. */
+static void sink_fails(struct sink *sink, int code, const char *text)
+{
+    if (code == -ETIMEDOUT)
+        sink->is_in_doubt = true;
+    if (sink->code)
+        return;
+    sink->code = code;
+    memcpy(sink->text, text, strnlen(text, sizeof sink->text - 1) + 1);
+}
+
 /* From memory to parts, by the first who needs it; others wait for him. */
 static int spill(struct sink *sink)
 {
-    int code = 0;
     pthread_mutex_lock(&sink->lock);
     while (sink->state == SPILLING)
         pthread_cond_wait(&sink->spilled, &sink->lock);
-    if (sink->state == GATHERING) {
+    if (sink->state == GATHERING && !sink->code) {
         sink->state = SPILLING;
         pthread_mutex_unlock(&sink->lock);
-        code = make_part_0(sink);
+        int code = make_part_0(sink);
         pthread_mutex_lock(&sink->lock);
         if (!code)
             code = begin_parts(sink, 0, 1);
-        sink->is_in_doubt = code != 0;
-        sink->state = code ? SPILL_FAILED : IN_PARTS;
+        if (code)
+            sink_fails(sink, code, weir_fail_last());
+        sink->state = IN_PARTS;
         free(sink->small);
         sink->small = NULL;
         pthread_cond_broadcast(&sink->spilled);
-    } else if (sink->state == SPILL_FAILED) {
-        code = weir_fail(EIO, "an earlier write to '%s' failed", sink->blob.name);
     }
+    int code = sink->code ? weir_fail_text(sink->code, sink->text) : 0;
     pthread_mutex_unlock(&sink->lock);
     return code;
 }
 
-/* A write that failed may have left a part that is not whole. */
 static void written(struct weir_req *req, void *arg)
 {
     struct sink *sink = arg;
-    if (req->code == -ETIMEDOUT) {
+    if (req->code) {
         pthread_mutex_lock(&sink->lock);
-        sink->is_in_doubt = true;
+        sink_fails(sink, req->code, req->text);
         pthread_mutex_unlock(&sink->lock);
     }
     weir_req_done(req);
@@ -205,22 +216,25 @@ static void spill_and_write(struct weir_req *req)
 void weir_rados_write(struct rados_tier *t, struct weir_req *req)
 {
     struct sink *sink = (struct sink *)req->handle;
+    enum { HERE, PARTS, SPILL } way = HERE;
     pthread_mutex_lock(&sink->lock);
-    int code = 0;
-    if (sink->state == GATHERING)
-        code = gather(sink, req->buf, req->len, req->off);
-    else if (sink->state == IN_PARTS)
+    int code = sink->code ? weir_fail_text(sink->code, sink->text) : 0;
+    if (!code && sink->state == IN_PARTS && req->len) {
         code = begin_parts(sink, req->off, req->len);
-    bool in_parts = !code && sink->state == IN_PARTS;
-    bool is_done = sink->state == GATHERING || sink->state == IN_PARTS ? code <= 0 : false;
+        way = code ? HERE : PARTS;
+    } else if (!code && sink->state == GATHERING) {
+        code = gather(sink, req->buf, req->len, req->off);
+    }
+    if (code > 0 || (!code && sink->state == SPILLING))
+        way = SPILL;
     pthread_mutex_unlock(&sink->lock);
-    if (in_parts) {
+    if (way == PARTS) {
         write_parts(sink, req);
-    } else if (is_done) {
+    } else if (way == SPILL) {
+        weir_io_task(t->io, req, spill_and_write);
+    } else {
         weir_req_take(req, code);
         weir_req_done(req);
-    } else {
-        weir_io_task(t->io, req, spill_and_write);
     }
 }
 
@@ -272,8 +286,8 @@ int weir_rados_commit(struct rados_tier *t, struct weir_req *req)
     assert(req->off == sink->end && !sink->is_committed);
     head->size = req->off;
     int code = 0;
-    if (sink->state == SPILL_FAILED || sink->is_in_doubt)
-        code = weir_fail(EIO, "an earlier write to '%s' failed", sink->blob.name);
+    if (sink->code)
+        code = weir_fail_text(sink->code, sink->text);
     else if (sink->state == IN_PARTS)
         code = fill_holes(sink, parts_of(sink, req->off));
     if (!code)

@@ -260,13 +260,23 @@ class Cluster:
             assert time.monotonic() < end, f"not {count} OSDs up: {self.run('ceph', 'osd', 'stat')}"
             time.sleep(0.3)
 
+    def pg_states(self):
+        """None if that was not answered: a question to an OSD that was killed meanwhile may be
+        waited for in vain."""
+        command = ["/usr/bin/python3", Path(__file__).parent / "pg_states.py", self.conf, *POOLS]
+        try:
+            done = subprocess.run(command, env=self.env, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, timeout=10)
+            return None if done.returncode else done.stdout.split()
+        except subprocess.TimeoutExpired:
+            return None
+
     def wait_clean(self):
         """Until no placement group of our pools misses a copy."""
         end = time.monotonic() + PATIENCE_S
         while True:
-            states = self.run("/usr/bin/python3", Path(__file__).parent / "pg_states.py", self.conf,
-                              *POOLS).split()
-            if all(state == "active+clean" for state in states):
+            states = self.pg_states()
+            if states and all(state == "active+clean" for state in states):
                 return
             assert time.monotonic() < end, f"not clean: {states}"
             time.sleep(0.5)

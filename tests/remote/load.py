@@ -15,7 +15,7 @@ import weir
 
 THREADS = 4
 SIZES = [100, 100, 100, 70_000, 70_000, 300_000, 2_500_000]  # in a head, in one part, in several
-PAUSE_S = 0.1  # the cluster of the tests is small
+PAUSE_S = 0.4  # the cluster of the tests is small
 
 
 def content(key, size):
