@@ -18,7 +18,7 @@ def conformance(url, env):
 
 
 def test_rados(cluster):
-    conformance(cluster.rados_store("conformance-{}", pool="three"), {})
+    conformance(cluster.rados_store("conformance-{}", pool="three", object_size="256K"), {})
 
 
 def test_s3(rgw):
