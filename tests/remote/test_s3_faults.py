@@ -134,14 +134,18 @@ def test_only_slow_down(place):
 # Wrong bytes
 
 
-@pytest.mark.parametrize("fault", [faults.Flip(0), faults.Flip(-1), faults.Shorten(1),
-                                   faults.Shorten(5000)], ids=["first", "last", "one", "many"])
+WRONG = {"one_short": faults.Shorten(1), "first": faults.Flip(0), "last": faults.Flip(-1),
+         "many_short": faults.Shorten(5000)}
+
+
+@pytest.mark.parametrize("name", list(WRONG)[:1] if BRIEF else WRONG)
 @pytest.mark.parametrize("where", [DATA, SEAL])
-def test_wrong_bytes_are_never_given(place, fault, where):
+def test_wrong_bytes_are_never_given(place, name, where):
     weir = place.client(timeout="5s")
     weir("init")
     source = weir.put("a", 3 << 20)
-    place.proxy.add(Rule(fault, method="GET", path=where, test=lambda h: h.path.count("/") > 3))
+    place.proxy.add(Rule(WRONG[name], method="GET", path=where,
+                         test=lambda head: head.path.count("/") > 3))
     result = weir("get", "a", "out-wrong", rc=None)
     assert place.proxy.rules[0].fired
     if result.rc == 0:
@@ -173,7 +177,7 @@ STALLS = {
 }
 
 
-@pytest.mark.parametrize("name", STALLS)
+@pytest.mark.parametrize("name", list(STALLS)[-1:] if BRIEF else STALLS)
 def test_a_stalled_socket_is_given_up(place, name):
     fault, method = STALLS[name]
     weir = place.client(timeout="2s")
@@ -261,7 +265,7 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("name", LIES)
+@pytest.mark.parametrize("name", list(LIES)[2:4] if BRIEF else LIES)
 def test_listings_that_lie(place, name):
     """Whatever a listing says, nothing breaks, and names are only below the store's own."""
     weir = place.client(timeout="5s")
