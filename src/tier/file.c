@@ -746,9 +746,8 @@ static void do_space(struct weir_req *req)
     int code = weir_sys->space(weir_dirs_root_fd(t->dirs), &space);
     if (code)
         code = fail_at(t, code, "ask the free space of", "");
-    else if (!space.total_bytes)
-        code = weir_fail(ENOTSUP, "the file system of '%s' does not say how much it can hold",
-                         weir_dirs_root(t->dirs));
+    else if (!space.total_bytes) /* CephFS without a manager does not say */
+        req->space = (struct weir_space){UINT64_MAX, UINT64_MAX};
     else
         req->space = (struct weir_space){space.free_bytes, space.total_bytes};
     weir_req_take(req, code);
@@ -787,7 +786,9 @@ static int sweep_page(struct file_tier *t, struct weir_req *sweep, const char *p
         if (code)
             return code;
         int64_t age_ns = sweep->stat.time_ns - req.stat.time_ns;
-        if (age_ns < 0 || (uint64_t)age_ns < sweep->off) {
+        if (age_ns < 0)
+            age_ns = 0; /* GlusterFS dates a write when it gets to it */
+        if ((uint64_t)age_ns < sweep->off) {
             sweep->len++; /* the young ones */
             continue;
         }

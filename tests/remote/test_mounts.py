@@ -38,6 +38,8 @@ def test_gluster():
 @pytest.fixture
 def cephfs(cluster):
     """The cluster with a file system in it."""
+    if not LONG:
+        pytest.skip("takes its time: make test-long runs it")
     need("ceph-mds", "ceph-fuse")
     home = cluster.dir / "mds"
     home.mkdir()
