@@ -20,8 +20,8 @@ static const uint64_t clock_life_ns = 3600ull * 1000000000;
 static const char no_fields[] = {1, 1, 0, 0, 0, 0};
 enum { REPLY_BYTES = 6 + 8 }; /* the same, and seconds, nanoseconds */
 
-/* The OSD's time, or 0 where it does not tell. */
-static int64_t ask(struct rados_tier *t)
+/* The OSD's time; or 0, and whether it will never tell, as to users without the right to ask. */
+static int64_t ask(struct rados_tier *t, bool *is_mute)
 {
     uint8_t reply[REPLY_BYTES];
     int got = 0;
@@ -35,6 +35,7 @@ static int64_t ask(struct rados_tier *t)
         if (weir_rados_write_now(t, op, WEIR_RADOS_CLOCK, NULL))
             break;
     }
+    *is_mute = got == -EPERM || got == -EACCES || got == -EOPNOTSUPP;
     if (got != REPLY_BYTES)
         return 0;
     return (int64_t)weir_load_le(reply + 6, 4) * 1000000000 + (int64_t)weir_load_le(reply + 10, 4);
@@ -47,13 +48,16 @@ int64_t weir_rados_now(struct rados_tier *t)
     bool is_known = t->has_clock && now - t->clock_boot_ns < clock_life_ns;
     pthread_mutex_unlock(&t->lock);
     if (!is_known) {
-        int64_t there = ask(t);
+        bool is_mute;
+        int64_t there = ask(t, &is_mute);
         uint64_t after = weir_sys->now_ns(WEIR_CLOCK_BOOT);
-        if (!there) /* users without the right to call classes have their own clock */
+        bool is_told = there || is_mute;
+        if (!there)
             there = (int64_t)weir_sys->now_ns(WEIR_CLOCK_REAL);
         pthread_mutex_lock(&t->lock);
-        if (!t->has_clock || after - t->clock_boot_ns >= clock_life_ns) {
-            t->has_clock = true;
+        /* What was known once is better than this machine's clock, which is better than none. */
+        if (is_told ? !t->has_clock || after - t->clock_boot_ns >= clock_life_ns : !t->has_clock) {
+            t->has_clock = is_told;
             t->clock_boot_ns = now + (after - now) / 2;
             t->clock_ns = there;
         }

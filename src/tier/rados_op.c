@@ -161,6 +161,15 @@ int weir_rados_look(struct rados_tier *t, const char *name, struct head *head, v
     return code;
 }
 
+/* Answers that are given before anything is done. After others (a time-out, a client that was shut
+ * out while its request was under way) it may have been done. */
+static bool is_refusal(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT || code == -EPERM || code == -EACCES ||
+           code == -EOPNOTSUPP || code == -EINVAL || code == -E2BIG || code == -EFBIG ||
+           code == -ENAMETOOLONG || code == -ENOMEM;
+}
+
 /* Did our exclusive create happen, although it was answered so? Its nonce tells. */
 static int head_whose(struct rados_tier *t, const char *name, struct head *head, int answer,
                       enum weir_doubt *doubt)
@@ -194,7 +203,7 @@ int weir_rados_head_make(struct rados_tier *t, const char *name, struct head *he
         t->lib->write_op_write_full(op, data, size);
     t->lib->write_op_setxattr(op, WEIR_RADOS_ATTR, (const char *)attr, sizeof attr);
     code = weir_rados_write_now(t, op, name, &head->version);
-    if (code == -EEXIST || code == -ETIMEDOUT)
+    if (code && !is_refusal(code))
         return head_whose(t, name, head, code, doubt);
     return code ? weir_rados_fail(t, code, "make", name) : 0;
 }
@@ -211,7 +220,7 @@ int weir_rados_head_drop(struct rados_tier *t, const char *name, const struct he
         code = weir_rados_look(t, name, &there, NULL, 0);
         return code ? code : weir_fail(ESTALE, "'%s' has changed meanwhile", name);
     }
-    if (code == -ETIMEDOUT)
+    if (code && code != -ENOENT && !is_refusal(code))
         *doubt = WEIR_DOUBT_LOST;
     return code ? weir_rados_fail(t, code, "remove", name) : 0;
 }

@@ -50,7 +50,10 @@ struct weir_s3_tier {
     uint64_t timeout_ns, part_bytes;
     struct weir_s3_reads reads;
     struct weir_s3_memory memory;
-    pthread_mutex_t probe_lock;           /* guards the habits */
+    pthread_mutex_t probe_lock; /* guards the habits */
+    atomic_uint probe_failures; /* and, under the lock, what the last one said: */
+    int probe_code;
+    char probe_text[WEIR_TEXT_MAX];
     _Atomic enum weir_s3_habit put_habit; /* may be looked at without the lock */
     enum weir_s3_habit swap_habit, delete_habit;
     atomic_bool unquoted; /* If-Match of a PUT wants the ETag without its quotes (RGW 16.2) */

@@ -134,8 +134,7 @@ static struct curl_slist *make_lines(const struct weir_s3_fetch *fetch)
     return more;
 }
 
-/* Tokens are in the lines: curl's copies are wiped, too. */
-static void free_lines(struct curl_slist *lines)
+void weir_s3_lines_free(struct curl_slist *lines)
 {
     for (struct curl_slist *at = lines; at; at = at->next)
         OPENSSL_cleanse(at->data, strlen(at->data));
@@ -162,7 +161,7 @@ int weir_s3_fetch(struct weir_s3_fetch *fetch)
     fetch->answer = weir_alloc(WEIR_S3_GOT_BYTES_MAX + 1);
     struct curl_slist *lines = make_lines(fetch);
     int code = fetch->answer && lines ? perform_in_time(fetch, lines) : weir_fail_memory();
-    free_lines(lines);
+    weir_s3_lines_free(lines);
     if (code)
         weir_s3_fetch_free(fetch);
     return code;

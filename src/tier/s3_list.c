@@ -10,6 +10,8 @@
 #include "util/err.h"
 #include "util/sys.h"
 
+enum { EMPTY_PAGES_MAX = 1000 }; /* in a row: a server that says for ever that more is to come */
+
 struct cursor {
     struct weir_handle handle;
     char prefix[2 * WEIR_NAME_BYTES_MAX]; /* of the keys: the store's, and the directory */
@@ -184,11 +186,15 @@ int weir_s3_list(struct weir_s3_tier *t, struct weir_req *req)
         req->handle = &c->handle;
     }
     size_t used = 0;
+    unsigned empty = 0;
     for (bool fits = true; fits;) {
         if (c->begun)
             fits = add_entries(c, req, &used);
         if (!fits || (c->begun && (!c->page.more || req->result)))
             break;
+        if (c->begun && !c->page.count && ++empty > EMPTY_PAGES_MAX)
+            return weir_fail(EIO, "cannot list '%s': the server answers with empty pages only",
+                             req->name);
         int code = next_page(t, c);
         if (code)
             return code;

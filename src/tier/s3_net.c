@@ -149,7 +149,11 @@ static int arm(struct lane *lane, struct weir_s3_trip *trip)
         return code;
     }
     set_times(net, trip);
-    curl_multi_add_handle(lane->multi, trip->easy);
+    if (curl_multi_add_handle(lane->multi, trip->easy)) {
+        weir_s3_trip_disarm(trip, CURLE_OUT_OF_MEMORY);
+        give_easy(lane, trip);
+        return weir_fail_memory();
+    }
     return 0;
 }
 
@@ -284,6 +288,8 @@ static struct weir_s3_trip *take(struct lane *lane, uint64_t *wait_ns)
     pthread_mutex_lock(&net->lock);
     net->active--;
     lane->active--;
+    if (net->ready)
+        *wait_ns = 1; /* somebody else may have seen no room while this was counted */
     pthread_mutex_unlock(&net->lock);
     return NULL;
 }

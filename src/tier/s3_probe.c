@@ -10,9 +10,10 @@
 #include "tier/s3.h"
 #include "util/err.h"
 
-#define PROBE_NAME  ".weir/probe"
-#define PROBE_TEXT  "weir probe\n"
-#define WRONG_MATCH "\"00000000000000000000000000000000\""
+#define PROBE_NAME        ".weir/probe"
+#define PROBE_TEXT        "weir probe\n"
+#define PROBE_DELETE_NAME ".weir/probe-delete"
+#define WRONG_MATCH       "\"00000000000000000000000000000000\""
 
 enum { TRIES = 2 };
 
@@ -21,18 +22,23 @@ static bool is_unmet(const struct weir_s3_trip *trip)
     return !trip->code && (trip->status == 412 || trip->status == 409);
 }
 
+/* A 400 may also mean keys that have expired, and the like. */
 static bool is_refusal(const struct weir_s3_trip *trip)
 {
-    return !trip->code && (trip->status == 501 || trip->status == 400 || trip->status == 405);
+    return !trip->code && (trip->status == 501 || trip->status == 405 ||
+                           (trip->status == 400 && (weir_s3_trip_is(trip, "NotImplemented") ||
+                                                    weir_s3_trip_is(trip, "InvalidRequest") ||
+                                                    weir_s3_trip_is(trip, "InvalidArgument"))));
 }
 
 /* Sends the request with a condition that is not met, unless nothing is there yet. */
-static int try_put(struct weir_s3_tier *t, const char *header, const char *value,
+static int try_put(struct weir_s3_tier *t, const char *name, const char *header, const char *value,
                    enum weir_s3_habit *out)
 {
     struct weir_s3_trip trip;
-    weir_s3_trip_begin(&trip, "PUT", PROBE_NAME);
-    weir_s3_trip_header(&trip, header, value);
+    weir_s3_trip_begin(&trip, "PUT", name);
+    if (header)
+        weir_s3_trip_header(&trip, header, value);
     weir_s3_trip_body(&trip, PROBE_TEXT, strlen(PROBE_TEXT), true);
     trip.timeout_ns = t->timeout_ns;
     bool ok = weir_s3_net_run(t->net, &trip);
@@ -53,16 +59,25 @@ static int find_put(struct weir_s3_tier *t)
     enum weir_s3_habit habit = WEIR_S3_UNKNOWN;
     int code = 0;
     for (int i = 0; !code && i < TRIES && habit != WEIR_S3_HONOURS && habit != WEIR_S3_REFUSES; i++)
-        code = try_put(t, "if-none-match", "*", &habit);
+        code = try_put(t, PROBE_NAME, "if-none-match", "*", &habit);
     if (!code)
         t->put_habit = habit;
     return code;
 }
 
+/* Whoever waited while somebody else failed has failed: else many would wait one after another. */
 int weir_s3_probe_put(struct weir_s3_tier *t, enum weir_s3_habit *out)
 {
+    unsigned seen = t->probe_failures;
+    int code = 0;
     pthread_mutex_lock(&t->probe_lock);
-    int code = t->put_habit ? 0 : find_put(t);
+    if (!t->put_habit && seen != t->probe_failures) {
+        code = weir_fail_text(t->probe_code, t->probe_text);
+    } else if (!t->put_habit && (code = find_put(t))) {
+        t->probe_failures++;
+        t->probe_code = code;
+        snprintf(t->probe_text, sizeof t->probe_text, "%s", weir_fail_last());
+    }
     *out = t->put_habit;
     pthread_mutex_unlock(&t->probe_lock);
     return code;
@@ -76,22 +91,23 @@ int weir_s3_probe_swap(struct weir_s3_tier *t, enum weir_s3_habit *out)
         return code;
     pthread_mutex_lock(&t->probe_lock);
     if (!t->swap_habit)
-        code = try_put(t, "if-match", WRONG_MATCH, &t->swap_habit);
+        code = try_put(t, PROBE_NAME, "if-match", WRONG_MATCH, &t->swap_habit);
     *out = t->swap_habit;
     pthread_mutex_unlock(&t->probe_lock);
     return code;
 }
 
+/* On an object of its own: a server that does not keep to it deletes that. */
 int weir_s3_probe_delete(struct weir_s3_tier *t, enum weir_s3_habit *out)
 {
     enum weir_s3_habit put;
-    int code = weir_s3_probe_put(t, &put);
-    if (code)
-        return code;
+    int code = 0;
     pthread_mutex_lock(&t->probe_lock);
-    if (!t->delete_habit) {
+    if (!t->delete_habit)
+        code = try_put(t, PROBE_DELETE_NAME, NULL, NULL, &put);
+    if (!t->delete_habit && !code) {
         struct weir_s3_trip trip;
-        weir_s3_trip_begin(&trip, "DELETE", PROBE_NAME);
+        weir_s3_trip_begin(&trip, "DELETE", PROBE_DELETE_NAME);
         weir_s3_trip_header(&trip, "if-match", WRONG_MATCH);
         bool ok = weir_s3_net_run(t->net, &trip);
         if (ok || is_unmet(&trip) || is_refusal(&trip))

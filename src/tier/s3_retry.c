@@ -92,6 +92,8 @@ enum weir_s3_verdict weir_s3_retry_judge(struct weir_s3_trip *trip, CURLcode res
                                          struct weir_s3_site *site, struct weir_s3_creds *creds,
                                          const struct weir_s3_keys *keys)
 {
+    if (trip->range_end && !trip->reads)
+        return WEIR_S3_DONE; /* all that was asked for came, and its readers may be gone */
     if (result != CURLE_OK || trip->broken)
         return judge_failure(trip, result);
     trip->slow = is_busy(trip);

@@ -61,7 +61,7 @@ static int split_url(char host[ENDPOINT_MAX], char path[ENDPOINT_MAX], const cha
     size_t size = at ? strcspn(at + 3, "/?#") : 0;
     if (!size || strlen(url) >= ENDPOINT_MAX ||
         (strncmp(url, "http://", 7) && strncmp(url, "https://", 8)))
-        return weir_fail(EACCES, "the STS endpoint '%.200s' is no http: or https: URL", url);
+        return weir_fail(EACCES, "the STS endpoint is no http: or https: URL");
     at += 3;
     memcpy(host, at, size);
     host[size] = 0;

@@ -35,6 +35,8 @@ static int take_bucket(struct weir_s3_site *p, const char *path)
 static int take_endpoint(struct weir_s3_site *p, const char *endpoint)
 {
     const char *host = endpoint;
+    if (strchr(endpoint, '@')) /* what is in front of it may be secret */
+        return weir_fail(EINVAL, "an endpoint names a host and a port, nothing else");
     p->is_https = !strncmp(endpoint, "https://", 8);
     if (p->is_https)
         host += 8;
@@ -47,8 +49,8 @@ static int take_endpoint(struct weir_s3_site *p, const char *endpoint)
         return weir_fail(EINVAL, "endpoint '%s': it is https://HOST or https://HOST:PORT",
                          endpoint);
     struct weir_s3_address *a = &p->address;
-    if (memchr(host, '@', size) || size + WEIR_S3_BUCKET_MAX + 16 > sizeof a->host)
-        return weir_fail(EINVAL, "an endpoint names a host and a port, nothing else");
+    if (size + WEIR_S3_BUCKET_MAX + 16 > sizeof a->host)
+        return weir_fail(EINVAL, "the host of the endpoint is too long");
     size_t shown = size; /* the port that goes without saying is not in the Host header */
     const char *port = p->is_https ? ":443" : ":80";
     if (size > strlen(port) && !memcmp(host + size - strlen(port), port, strlen(port)))

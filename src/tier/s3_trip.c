@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tier/s3_fetch.h"
 #include "util/crc32c.h"
 #include "util/hash.h"
 #include "util/sys.h"
@@ -200,7 +201,11 @@ static size_t keep_text(struct weir_s3_trip *trip, const char *data, size_t size
         trip->text = weir_realloc(NULL, room + 1);
         if (!trip->text)
             return broken(trip, ENOMEM, "out of memory");
+        trip->text_room = room;
     }
+    /* A chunked answer may have a Content-Length all the same, which then says nothing. */
+    if (size > trip->text_room - trip->text_bytes)
+        return broken(trip, EIO, "the answer is longer than it said");
     memcpy(trip->text + trip->text_bytes, data, size);
     trip->text_bytes += size;
     trip->text[trip->text_bytes] = 0;
@@ -345,7 +350,7 @@ int weir_s3_trip_arm(struct weir_s3_trip *trip, struct weir_s3_site *site, int64
 void weir_s3_trip_disarm(struct weir_s3_trip *trip, CURLcode result)
 {
     weir_s3_signed_free(&trip->sign);
-    curl_slist_free_all(trip->lines);
+    weir_s3_lines_free(trip->lines);
     trip->lines = NULL;
     trip->doubtful |= trip->sent > 1;
     if (result == CURLE_OK)

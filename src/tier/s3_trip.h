@@ -81,7 +81,7 @@ struct weir_s3_trip {
     uint64_t length;          /* Content-Length */
     int64_t modified_s, date_s;
     char *text; /* the body, with a NUL behind it; freed by weir_s3_trip_end() */
-    size_t text_bytes;
+    size_t text_bytes, text_room;
     void (*done)(struct weir_s3_trip *trip); /* on a thread of the net; must not wait */
     void *owner;
 

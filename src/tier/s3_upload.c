@@ -153,7 +153,7 @@ static void part_done(struct weir_s3_trip *trip)
     trip_over(sink);
 }
 
-/* Sends a part, which is out of the list. Under the lock. */
+/* Sends a part, which is out of the list and counted. */
 static void send_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
 {
     struct weir_s3_tier *t = sink->blob.tier;
@@ -166,7 +166,6 @@ static void send_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
     weir_s3_trip_header(trip, "x-amz-checksum-crc32c", part->crc_text);
     weir_s3_trip_body(trip, part->data, part->filled, !t->site.is_https);
     trip->done = part_done;
-    sink->under_way++;
     count_upload(&t->memory, 1);
     weir_s3_net_submit(t->net, trip);
 }
@@ -181,7 +180,7 @@ static void send_parts(struct weir_s3_sink *sink, bool all)
             continue;
         }
         *at = part->next;
-        sink->under_way++; /* so that the sink stays */
+        sink->under_way += 2; /* the part; and so that the sink stays */
         pthread_mutex_unlock(&sink->lock);
         send_part(sink, part);
         pthread_mutex_lock(&sink->lock);

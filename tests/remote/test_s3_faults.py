@@ -80,14 +80,15 @@ ONCE = {
     "500": faults.Error(500), "503": faults.Error(503, "SlowDown"),
     "lost": faults.Lose(), "lost_500": faults.LoseByError(500),
     "lost_503": faults.LoseByError(503, "ServiceUnavailable"),
-    "truncated": faults.Truncate(1), "closed": faults.ResetAnswer("between", politely=True),
+    "two_lengths": faults.TwoLengths(), "truncated": faults.Truncate(1),
+    "closed": faults.ResetAnswer("between", politely=True),
     **{f"reset_{where}": faults.ResetAnswer(where) for where in faults.PLACES},
     **{f"upload_{where}": faults.ResetUpload(where) for where in faults.PLACES},
 }
 # All of them when there is time; in each run, one of each sort.
 OFTEN = ["500", "lost", "lost_503", "reset_head", "reset_first", "reset_middle", "reset_last",
-         "upload_middle", "truncated"]
-SOME = list(ONCE) if LONG else ["lost", "reset_middle"] if BRIEF else OFTEN
+         "upload_middle", "truncated", "two_lengths"]
+SOME = list(ONCE) if LONG else ["lost", "two_lengths"] if BRIEF else OFTEN
 
 
 @pytest.mark.parametrize("name", SOME)

@@ -177,6 +177,19 @@ class Truncate(Fault):
         exchange.close()
 
 
+class TwoLengths(Fault):
+    """In chunks, and with a length all the same, which then says nothing: HTTP lets it pass."""
+
+    async def answer(self, exchange, head, body):
+        all_bytes = b"".join([piece async for piece in body])
+        if not all_bytes:
+            await exchange.send(head.raw())
+            return
+        await exchange.send(head.without("transfer-encoding").with_header("Content-Length", "1")
+                            .with_header("Transfer-Encoding", "chunked").raw())
+        await exchange.send(f"{len(all_bytes):x}\r\n".encode() + all_bytes + b"\r\n0\r\n\r\n")
+
+
 class Shorten(Fault):
     """Less than there is, with a length that fits it: nothing on the wire tells."""
 
