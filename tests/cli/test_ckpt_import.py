@@ -63,7 +63,7 @@ def test_stopped(weir):
     """Nothing is committed, and the same import works afterwards."""
     weir("init")
     weir.file("m.safetensors", safetensors(w=os.urandom(12 * MIB)))
-    process = weir.start("--store", f"file://{weir.store}?write_rate=4M", "ckpt", "import",
+    process = weir.start("--store", f"file://{weir.store}?write_rate=500K", "ckpt", "import",
                          "m.safetensors", "run", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for(lambda: list((weir.store / ".weir/tmp").glob("*")), "the writer")
     process.send_signal(signal.SIGINT)

@@ -33,7 +33,7 @@ static const struct place {
      false, false, 0},
     /* Records on another tier than data. */
     {"split-file+mem", "threads", "file:%s?commit=mem:", true, false, 300},
-    {"split-mem+file", "inline", "mem:?size=512M&commit=file:%s", true, false, 3000},
+    {"split-mem+file", "inline", "mem:?size=512M&commit=file:%s", true, false, 300},
     {"split-file+file", "uring", "file:%1$s/data?commit=file:%1$s/records", true, false, 300},
 };
 
