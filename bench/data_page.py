@@ -34,7 +34,7 @@ def targets(result):
     rows.append(("tokens of mapped files, warm, to memcpy", "≥", TOKENS, ratio["tokens"]))
     for name, (halfway, end) in result["memory"].items():
         size = int(name.rsplit("_", 1)[1])
-        rows.append((f"memory at the end of an epoch to halfway, samples of {SIZE_NAMES[size]}",
+        rows.append((f"memory at the end to halfway through the first epoch, {SIZE_NAMES[size]}",
                      "≤", 1.05, end / halfway))
     return rows
 

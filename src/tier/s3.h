@@ -93,6 +93,9 @@ int weir_s3_put(struct weir_s3_tier *t, struct weir_req *req);
 int weir_s3_remove(struct weir_s3_tier *t, struct weir_req *req);
 int weir_s3_remove_if(struct weir_s3_tier *t, struct weir_req *req);
 int weir_s3_list(struct weir_s3_tier *t, struct weir_req *req);
+/* A page of the server's: keys that begin with prefix; more: its token, or NULL for the first. */
+int weir_s3_page(struct weir_s3_tier *t, const char *prefix, bool deep, const char *more,
+                 struct weir_s3_page *out);
 int weir_s3_sweep(struct weir_s3_tier *t, struct weir_req *req);
 int weir_s3_create(struct weir_s3_tier *t, struct weir_req *req);
 int weir_s3_commit(struct weir_s3_tier *t, struct weir_req *req);

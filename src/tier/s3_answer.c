@@ -104,8 +104,6 @@ static int take_error(struct weir_s3_error *out, const struct weir_s3_xml *xml)
         return take_words(out->message, sizeof out->message, xml);
     if (!strcmp(xml->name, "Region"))
         return take_words(out->region, sizeof out->region, xml);
-    if (!strcmp(xml->name, "Key"))
-        return take_words(out->key, sizeof out->key, xml);
     return 0;
 }
 
@@ -132,34 +130,6 @@ int weir_s3_answer_error(struct weir_s3_error *out, const char *text, size_t siz
     if (code)
         return code;
     return strcmp(xml.name, "Error") ? not_that(&xml, "Error") : read_error(out, &xml);
-}
-
-int weir_s3_answer_delete(size_t *failed, struct weir_s3_error *first, const char *text,
-                          size_t size)
-{
-    struct weir_s3_error error = {0}, kept = {0};
-    struct weir_s3_xml xml;
-    size_t count = 0;
-    int code = begin(&xml, text, size);
-    if (code)
-        return code;
-    if (strcmp(xml.name, "DeleteResult"))
-        return not_that(&xml, "DeleteResult");
-    while ((code = weir_s3_xml_next(&xml)) == 1) {
-        bool is_error = xml.depth == 1 && !strcmp(xml.name, "Error");
-        if (xml.token == WEIR_S3_XML_OPEN && is_error)
-            error = (struct weir_s3_error){0};
-        else if (is_error && !count++)
-            kept = error;
-        else if (xml.token == WEIR_S3_XML_CLOSE && xml.depth == 2 && weir_s3_xml_in(&xml, "Error"))
-            if ((code = take_error(&error, &xml)))
-                return code;
-    }
-    if (code)
-        return code;
-    *failed = count;
-    *first = kept;
-    return 0;
 }
 
 /* ---- multipart uploads ---- */

@@ -25,7 +25,6 @@ struct weir_s3_error {
     char code[64];     /* "NoSuchKey" */
     char message[256]; /* in the server's words */
     char region[64];   /* of AuthorizationHeaderMalformed, PermanentRedirect */
-    char key[128];     /* of one in a DeleteResult: the (beginning of the) key */
 };
 /* <Error>. */
 int weir_s3_answer_error(struct weir_s3_error *out, const char *text, size_t size);
@@ -68,10 +67,6 @@ struct weir_s3_uploads {
 /* <ListMultipartUploadsResult>. */
 int weir_s3_answer_uploads(struct weir_s3_uploads *out, const char *text, size_t size);
 void weir_s3_uploads_free(struct weir_s3_uploads *uploads);
-
-/* <DeleteResult>: how many were not deleted, and the first one's error. */
-int weir_s3_answer_delete(size_t *failed, struct weir_s3_error *first, const char *text,
-                          size_t size);
 
 /* Pages of a listing that come again: of any number of tokens that go round, one is soon met that
  * was kept as a mark. Zeros to begin with. */

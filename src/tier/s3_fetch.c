@@ -17,10 +17,17 @@ enum { TRIES_MAX = 4, DIRECT_CONNECT_MS = 1000, CONNECT_MS = 10000 };
 #define PAUSE_NS 100000000u /* before the second try; twice that before the next */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static CURLcode ready;
 
 static void init(void)
 {
-    curl_global_init(CURL_GLOBAL_DEFAULT);
+    ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int weir_s3_curl_begin(void)
+{
+    pthread_once(&once, init);
+    return ready ? weir_fail(EIO, "libcurl cannot begin: %s", curl_easy_strerror(ready)) : 0;
 }
 
 static size_t take(char *data, size_t one, size_t count, void *arg)
@@ -157,10 +164,12 @@ static int perform_in_time(struct weir_s3_fetch *fetch, struct curl_slist *lines
 
 int weir_s3_fetch(struct weir_s3_fetch *fetch)
 {
-    pthread_once(&once, init);
+    int code = weir_s3_curl_begin();
+    if (code)
+        return code;
     fetch->answer = weir_alloc(WEIR_S3_GOT_BYTES_MAX + 1);
     struct curl_slist *lines = make_lines(fetch);
-    int code = fetch->answer && lines ? perform_in_time(fetch, lines) : weir_fail_memory();
+    code = fetch->answer && lines ? perform_in_time(fetch, lines) : weir_fail_memory();
     weir_s3_lines_free(lines);
     if (code)
         weir_s3_fetch_free(fetch);

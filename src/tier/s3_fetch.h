@@ -34,6 +34,8 @@ struct weir_s3_fetch {
  * -ECANCELED (stop), -EMSGSIZE, -ECONNREFUSED or -EIO, with a text. */
 int weir_s3_fetch(struct weir_s3_fetch *fetch);
 void weir_s3_fetch_free(struct weir_s3_fetch *fetch);
+/* Before libcurl is first used, by any thread. */
+int weir_s3_curl_begin(void);
 /* Frees lines of a request, and wipes them: tokens and signatures are in them. */
 struct curl_slist;
 void weir_s3_lines_free(struct curl_slist *lines);

@@ -119,16 +119,10 @@ int weir_s3_ask_container(const struct weir_s3_place *place, const struct weir_s
     return code ? weir_fail_in(code, "S3 credentials of %s", place->label) : 0;
 }
 
-static const char *env(const char *name)
-{
-    const char *value = getenv(name);
-    return value && value[0] ? value : NULL;
-}
-
 int weir_s3_container_place(struct weir_s3_place **out, struct weir_s3_config *config)
 {
-    const char *below = env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-    const char *whole = env("AWS_CONTAINER_CREDENTIALS_FULL_URI"), *auth, *file;
+    const char *below = weir_s3_env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    const char *whole = weir_s3_env("AWS_CONTAINER_CREDENTIALS_FULL_URI"), *auth, *file;
     char url[URL_MAX];
     if (!below && !whole)
         return 0;
@@ -139,8 +133,8 @@ int weir_s3_container_place(struct weir_s3_place **out, struct weir_s3_config *c
         return weir_fail(EACCES, "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https: nor http: "
                                  "to this machine (a loopback or link-local address): keys are not "
                                  "asked for there");
-    file = env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-    auth = file ? NULL : env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+    file = weir_s3_env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    auth = file ? NULL : weir_s3_env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
     struct weir_s3_place *place =
         weir_s3_place_new(config, weir_s3_ask_container, "the container (AWS_CONTAINER_…_URI)");
     if (!place)
@@ -210,9 +204,9 @@ int weir_s3_ask_instance(const struct weir_s3_place *place, const struct weir_s3
 
 int weir_s3_instance_place(struct weir_s3_place **out, struct weir_s3_config *config)
 {
-    const char *off = env("AWS_EC2_METADATA_DISABLED");
-    const char *url = env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-    const char *mode = env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+    const char *off = weir_s3_env("AWS_EC2_METADATA_DISABLED");
+    const char *url = weir_s3_env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    const char *mode = weir_s3_env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
     if (off && !strcasecmp(off, "true"))
         return 0;
     if (!url)

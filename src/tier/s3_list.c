@@ -110,25 +110,32 @@ static int hide_tombs(struct weir_s3_tier *t, struct cursor *c)
 
 /* ---- pages ---- */
 
-static int next_page(struct weir_s3_tier *t, struct cursor *c)
+int weir_s3_page(struct weir_s3_tier *t, const char *prefix, bool deep, const char *more,
+                 struct weir_s3_page *out)
 {
-    struct weir_s3_page page;
     struct weir_s3_trip trip;
     weir_s3_trip_begin(&trip, "GET", NULL);
     weir_s3_trip_query(&trip, "list-type", "2");
-    if (!c->deep)
+    if (!deep)
         weir_s3_trip_query(&trip, "delimiter", "/");
     weir_s3_trip_query(&trip, "encoding-type", "url");
-    weir_s3_trip_query(&trip, "prefix", c->prefix);
-    if (c->begun)
-        weir_s3_trip_query(&trip, "continuation-token", c->page.more);
+    weir_s3_trip_query(&trip, "prefix", prefix);
+    if (more)
+        weir_s3_trip_query(&trip, "continuation-token", more);
     trip.text_max = WEIR_S3_ANSWER_BYTES_MAX;
     bool ok = weir_s3_net_run(t->net, &trip);
-    int code = ok ? weir_s3_answer_list(&page, trip.text ? trip.text : "", trip.text_bytes)
+    int code = ok ? weir_s3_answer_list(out, trip.text ? trip.text : "", trip.text_bytes)
                   : weir_s3_trip_fail(&trip, &t->site, "list");
     weir_s3_trip_end(&trip);
     if (code == -EBADMSG) /* to others that means damage of what is stored */
-        code = weir_fail_in(-EIO, "cannot list 's3://%s/%s'", t->site.bucket, c->prefix);
+        code = weir_fail_in(-EIO, "cannot list 's3://%s/%s'", t->site.bucket, prefix);
+    return code;
+}
+
+static int next_page(struct weir_s3_tier *t, struct cursor *c)
+{
+    struct weir_s3_page page;
+    int code = weir_s3_page(t, c->prefix, c->deep, c->begun ? c->page.more : NULL, &page);
     if (code)
         return code;
     page_free(c);

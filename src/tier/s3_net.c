@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tier/s3_gauge.h"
+#include "tier/s3_fetch.h"
 #include "tier/s3_retry.h"
 #include "util/sys.h"
 #include "util/thread.h"
@@ -214,7 +215,7 @@ static void end_try(struct lane *lane, struct weir_s3_trip *trip, CURLcode resul
     if (trip->range_end) /* what was read stays read, and has earned more time */
         trip->deadline_ns += trip->moved_bytes * SECOND_NS / EARNING_BYTES;
     trip->moved_bytes = 0;
-    if (verdict == WEIR_S3_DONE || (verdict == WEIR_S3_LATER && trip->once))
+    if (verdict == WEIR_S3_DONE)
         finish(trip);
     else
         put_off(net, trip, verdict == WEIR_S3_LATER ? weir_s3_retry_pause_ns(trip->tries) : 0);
@@ -365,23 +366,12 @@ static void *run_lane(void *arg)
 
 /* ---- the interface ---- */
 
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-static CURLcode curl_ready;
-
-static void curl_begin(void)
-{
-    curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 /* Under the lock: at first use. Fewer lanes than wanted are no failure. */
 static int start_lanes(struct weir_s3_net *net)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned want = cores < 8 ? 2 : cores < 32 ? (unsigned)cores / 4 : LANES_MAX;
-    pthread_once(&curl_once, curl_begin);
-    if (curl_ready != CURLE_OK)
-        return weir_fail(EIO, "libcurl cannot begin: %s", curl_easy_strerror(curl_ready));
-    int code = 0;
+    int code = weir_s3_curl_begin();
     while (!code && net->lanes < want) {
         struct lane *lane = &net->lane[net->lanes];
         lane->net = net;

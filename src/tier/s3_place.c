@@ -14,8 +14,7 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-/* What is there and not empty. */
-static const char *env(const char *name)
+const char *weir_s3_env(const char *name)
 {
     const char *value = getenv(name);
     return value && value[0] ? value : NULL;
@@ -69,7 +68,7 @@ static int keep_path(const char **out, struct weir_s3_config *config, const char
                      const char *variable, const char *name)
 {
     char path[4096], below[64];
-    const char *from = asked ? asked : env(variable), *user = env("HOME");
+    const char *from = asked ? asked : weir_s3_env(variable), *user = weir_s3_env("HOME");
     snprintf(below, sizeof below, "~/.aws/%s", name);
     if (!from)
         from = below;
@@ -116,9 +115,9 @@ int weir_s3_ask_env(const struct weir_s3_place *place, const struct weir_s3_try 
 
 static int take_env(struct weir_s3_got *got, const char *id, const char *secret)
 {
-    const char *token = env("AWS_SESSION_TOKEN");
+    const char *token = weir_s3_env("AWS_SESSION_TOKEN");
     if (!token)
-        token = env("AWS_SECURITY_TOKEN"); /* its name of old */
+        token = weir_s3_env("AWS_SECURITY_TOKEN"); /* its name of old */
     int code = weir_s3_got_take(got->id, sizeof got->id, "AWS_ACCESS_KEY_ID", id, strlen(id));
     if (!code)
         code = weir_s3_got_take(got->secret, sizeof got->secret, "AWS_SECRET_ACCESS_KEY", secret,
@@ -131,7 +130,7 @@ static int take_env(struct weir_s3_got *got, const char *id, const char *secret)
 
 static int web_identity_place(struct weir_s3_place **out, struct weir_s3_config *config)
 {
-    const char *role = env("AWS_ROLE_ARN"), *session = env("AWS_ROLE_SESSION_NAME");
+    const char *role = weir_s3_env("AWS_ROLE_ARN"), *session = weir_s3_env("AWS_ROLE_SESSION_NAME");
     if (!role)
         return weir_fail(EACCES, "AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not: "
                                  "set both, or neither");
@@ -143,14 +142,16 @@ static int web_identity_place(struct weir_s3_place **out, struct weir_s3_config 
     int code = keep(&place->role, config, role);
     if (!code)
         code = keep(&place->session, config, session);
-    return code ? code : keep(&place->token_file, config, env("AWS_WEB_IDENTITY_TOKEN_FILE"));
+    return code ? code
+                : keep(&place->token_file, config, weir_s3_env("AWS_WEB_IDENTITY_TOKEN_FILE"));
 }
 
 int weir_s3_env_place(struct weir_s3_place **out, struct weir_s3_config *config)
 {
-    const char *id = env("AWS_ACCESS_KEY_ID"), *secret = env("AWS_SECRET_ACCESS_KEY");
+    const char *id = weir_s3_env("AWS_ACCESS_KEY_ID"),
+               *secret = weir_s3_env("AWS_SECRET_ACCESS_KEY");
     if (!id && !secret)
-        return env("AWS_WEB_IDENTITY_TOKEN_FILE") ? web_identity_place(out, config) : 0;
+        return weir_s3_env("AWS_WEB_IDENTITY_TOKEN_FILE") ? web_identity_place(out, config) : 0;
     if (!id || !secret)
         return weir_fail(EACCES, "%s is set, but %s is not: set both, or neither",
                          id ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
@@ -191,9 +192,9 @@ static int find_settings(struct weir_s3_config *config, const struct weir_s3_cre
     static const char *const sts[] = {"AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"};
     const char *asked[3] = {opts->region, NULL, opts->sts_endpoint};
     for (int i = 0; i < 2; i++) {
-        asked[0] = asked[0] ? asked[0] : env(regions[i]);
-        asked[1] = asked[1] ? asked[1] : env(endpoints[i]);
-        asked[2] = asked[2] ? asked[2] : env(sts[i]);
+        asked[0] = asked[0] ? asked[0] : weir_s3_env(regions[i]);
+        asked[1] = asked[1] ? asked[1] : weir_s3_env(endpoints[i]);
+        asked[2] = asked[2] ? asked[2] : weir_s3_env(sts[i]);
     }
     int code = keep(&config->region, config, asked[0]);
     if (!code)
@@ -201,7 +202,8 @@ static int find_settings(struct weir_s3_config *config, const struct weir_s3_cre
     if (!code)
         code = keep(&config->sts_endpoint, config, asked[2]);
     if (!code)
-        code = keep(&config->ca_file, config, opts->ca_file ? opts->ca_file : env("AWS_CA_BUNDLE"));
+        code = keep(&config->ca_file, config,
+                    opts->ca_file ? opts->ca_file : weir_s3_env("AWS_CA_BUNDLE"));
     if (!code && !config->region)
         code = weir_s3_profile_get(&config->region, config, config->profile, "region");
     if (!code && !config->endpoint)
@@ -236,9 +238,9 @@ static int find_place(struct weir_s3_config *config, const struct weir_s3_creds_
 int weir_s3_config_find(struct weir_s3_config *out, const struct weir_s3_creds_options *opts)
 {
     struct weir_s3_config config = {0};
-    const char *profile = opts->profile ? opts->profile : env("AWS_PROFILE");
+    const char *profile = opts->profile ? opts->profile : weir_s3_env("AWS_PROFILE");
     if (!profile)
-        profile = env("AWS_DEFAULT_PROFILE");
+        profile = weir_s3_env("AWS_DEFAULT_PROFILE");
     config.profile_asked = profile != NULL;
     int code = keep(&config.profile, &config, profile ? profile : "default");
     if (!code && !opts->anonymous)

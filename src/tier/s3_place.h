@@ -65,6 +65,8 @@ int weir_s3_life(uint64_t *life_ns, int64_t until_ns, int64_t now_s);
 
 /* A copy in the arena; NULL with a text when there is no memory. */
 char *weir_s3_keep(struct weir_s3_config *config, const char *text, size_t size);
+/* Of the environment: what is there and not empty. */
+const char *weir_s3_env(const char *name);
 /* A new place in the arena; NULL with a text. fmt: its label. */
 struct weir_s3_place *weir_s3_place_new(struct weir_s3_config *config, weir_s3_ask ask,
                                         const char *fmt, ...) __attribute__((format(printf, 3, 4)));

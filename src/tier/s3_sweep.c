@@ -138,19 +138,8 @@ static int sweep_tombs_below(struct weir_s3_tier *t, const struct weir_req *req,
     int code = 0;
     snprintf(prefix, sizeof prefix, "%s%s", t->site.prefix, dir);
     do {
-        struct weir_s3_trip trip;
         struct weir_s3_page next;
-        weir_s3_trip_begin(&trip, "GET", NULL);
-        weir_s3_trip_query(&trip, "list-type", "2");
-        weir_s3_trip_query(&trip, "encoding-type", "url");
-        weir_s3_trip_query(&trip, "prefix", prefix);
-        if (page.more)
-            weir_s3_trip_query(&trip, "continuation-token", page.more);
-        trip.text_max = WEIR_S3_ANSWER_BYTES_MAX;
-        bool ok = weir_s3_net_run(t->net, &trip);
-        code = ok ? weir_s3_answer_list(&next, trip.text ? trip.text : "", trip.text_bytes)
-                  : weir_s3_trip_fail(&trip, &t->site, "list");
-        weir_s3_trip_end(&trip);
+        code = weir_s3_page(t, prefix, true, page.more, &next);
         weir_s3_page_free(&page);
         page = (struct weir_s3_page){0};
         if (code)
@@ -164,7 +153,7 @@ static int sweep_tombs_below(struct weir_s3_tier *t, const struct weir_req *req,
         }
     } while (page.more && !weir_s3_turns_repeat(&turns, page.more));
     weir_s3_page_free(&page);
-    return code == -EBADMSG ? weir_fail_in(-EIO, "cannot list '%s'", dir) : code;
+    return code;
 }
 
 static int sweep_tombs(struct weir_s3_tier *t, const struct weir_req *req)

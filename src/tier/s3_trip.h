@@ -60,7 +60,6 @@ struct weir_s3_trip {
     uint64_t timeout_ns; /* from when it is submitted, and more for large bodies; 0: the net's */
     uint64_t until_ns;   /* not sent after this instant of the boot-time clock; 0: whenever */
     bool patient;        /* the server may be silent for long: it has much to do */
-    bool once;           /* is not tried again, but for another region, clock or credentials */
 
     /* Reads: one range that lands in several requests' memory, in order. */
     /* Chained by next; each wants io.done bytes, and is done as soon as they are there. */

@@ -219,7 +219,7 @@ static void errors(void)
     struct weir_s3_error error;
     OK(weir_s3_answer_error(&error, text, strlen(text)));
     CHECK(!strcmp(error.code, "SignatureDoesNotMatch") && !strcmp(error.region, "eu-west-1"));
-    CHECK(!strcmp(error.message, "line one <two>") && !error.key[0]);
+    CHECK(!strcmp(error.message, "line one <two>"));
     /* What may be a signature or a token is not shown. */
     static const char echo[] =
         "<Error><Code>X</Code><Message>got "
@@ -305,25 +305,6 @@ static void pending_uploads(void)
         CHECK_EQ(weir_s3_answer_uploads(&uploads, bad[i], strlen(bad[i])), -EBADMSG);
 }
 
-static void deletes(void)
-{
-    static const char all[] = "<DeleteResult><Deleted><Key>a</Key></Deleted></DeleteResult>";
-    static const char some[] =
-        "<DeleteResult><Error><Key>a</Key><Code>AccessDenied</Code><Message>no</Message></Error>"
-        "<Deleted><Key>b</Key></Deleted><Error><Key>c</Key><Code>Other</Code></Error>"
-        "</DeleteResult>";
-    struct weir_s3_error first;
-    size_t failed = 99;
-    OK(weir_s3_answer_delete(&failed, &first, all, strlen(all)));
-    CHECK_EQ(failed, 0);
-    OK(weir_s3_answer_delete(&failed, &first, "<DeleteResult/>", 15));
-    CHECK_EQ(failed, 0);
-    OK(weir_s3_answer_delete(&failed, &first, some, strlen(some)));
-    CHECK_EQ(failed, 2);
-    CHECK(!strcmp(first.code, "AccessDenied") && !strcmp(first.key, "a"));
-    CHECK_EQ(weir_s3_answer_delete(&failed, &first, "<Error/>", 8), -EBADMSG);
-}
-
 int main(void)
 {
     RUN(right);
@@ -334,6 +315,5 @@ int main(void)
     RUN(errors);
     RUN(multiparts);
     RUN(pending_uploads);
-    RUN(deletes);
     return TEST_RESULT;
 }
