@@ -21,6 +21,7 @@
 enum {
     SPANS_MAX = 1 << 20, /* planned at once: 56 MiB */
     FILES_MAX = 128,     /* open at once: two descriptors each, and a process has 1,024 */
+    OPEN_TRIES = 16,     /* each one lost to somebody who committed and retired meanwhile */
 };
 
 /* ---- opening ---- */
@@ -136,7 +137,7 @@ static void fill_info(weir_restore *r)
     }
 }
 
-static int open_one(weir_restore **out, weir_store *store, const char *run,
+static int open_now(weir_restore **out, weir_store *store, const char *run,
                     const struct which *which)
 {
     weir_restore *r = weir_alloc(sizeof *r);
@@ -157,6 +158,18 @@ static int open_one(weir_restore **out, weir_store *store, const char *run,
     fill_info(r);
     *out = r;
     return 0;
+}
+
+/* A training that saves and prunes may retire what was found before it is open: then another one
+ * is the newest, or the one of that step or name. Only a caller who wants just this save is told.
+ */
+static int open_one(weir_restore **out, weir_store *store, const char *run,
+                    const struct which *which)
+{
+    int code = open_now(out, store, run, which);
+    for (unsigned tries = 1; code == -ESTALE && !which->info && tries < OPEN_TRIES; tries++)
+        code = open_now(out, store, run, which);
+    return code;
 }
 
 int weir_restore_open(weir_restore **out, weir_store *store, const char *run, uint64_t step)

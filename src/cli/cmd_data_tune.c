@@ -43,7 +43,8 @@ enum {
     THREADS_MAX = 256,
     THREADS_TRIED = 16,
     PREFETCH_MAX = 4096,
-    FIRST_TIMES = 10, /* so many times as long as a try may its first batch take */
+    FIRST_TIMES = 10, /* so many times as long as a try may its first batch take, */
+    FIRST_S_MIN = 10, /* but at least so long: a busy machine is no slow storage */
 };
 /* A setting that is nearly as fast as the fastest and costs less is better. */
 static const double good_enough = 0.95;
@@ -133,8 +134,10 @@ static void take_result(struct tune_try *out)
 static int try_one(struct tune_try *one, uint64_t number, uint64_t *position)
 {
     weir_loader_options how = loading.how;
+    uint64_t first_ns = FIRST_TIMES * opts.seconds_ns, least_ns = FIRST_S_MIN * 1000000000ull;
     struct loading_bounds bounds = {.work_ns = opts.how.work_ns,
-                                    .time_ns = (FIRST_TIMES + 1) * opts.seconds_ns,
+                                    .time_ns = (first_ns > least_ns ? first_ns : least_ns) +
+                                               opts.seconds_ns,
                                     .steady_ns = opts.seconds_ns};
     how.batch_size = one->batch;
     how.threads = (uint32_t)one->threads;

@@ -114,7 +114,8 @@ def test_stopped_by_a_signal(weir):
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
-    assert process.returncode in (0, 130), err
+    # done before, stopped by the handler, or ended before there was one
+    assert process.returncode in (0, 130, -signal.SIGINT), err
     pack(weir, "src", "to", "tfrecord")
     pack(weir, "src", "whole", "tfrecord")
     assert content(weir.cwd / "to") == content(weir.cwd / "whole")

@@ -1,7 +1,10 @@
 /* Loading: any boxes of tensors of many dimensions, from whatever pieces, in one call; what is
  * damaged is named, and does not keep others from being loaded; a load can be stopped.
  */
+#include <sys/file.h>
+
 #include "stores.h"
+#include "util/sys.h"
 
 static weir_store *store;
 static const char *dir;
@@ -244,6 +247,56 @@ static void stopped(void)
     data_free(data, 1);
 }
 
+/* ---- a training that saves and prunes meanwhile ---- */
+
+static struct weir_sys table;
+static weir_ckpt *training;
+static unsigned overtakers;
+
+static void save_step(uint64_t step)
+{
+    uint64_t value = step;
+    weir_saving *saving;
+    const weir_tensor tensor = {
+        .name = "value", .dtype = "U64", .data = &value, .ndim = 1, .shape = (uint64_t[]){1}};
+    OK(weir_ckpt_save(training, step, &tensor, 1, NULL, &saving));
+    OK(weir_saving_wait(saving, WEIR_LEVEL_HOME, 60000000000ull));
+    weir_saving_close(saving);
+}
+
+/* Before a reader has its lease, its save is no longer the newest, and gone. */
+static int overtaken_flock(int fd, int operation)
+{
+    static uint64_t newest = 1;
+    if ((operation & LOCK_SH) && overtakers) {
+        overtakers--;
+        weir_sys = &weir_sys_real;
+        save_step(++newest);
+        OK(weir_ckpt_remove(store, "live", newest - 1, 0, 0, NULL, NULL, NULL));
+        weir_sys = &table;
+    }
+    return weir_sys_real.flock(fd, operation);
+}
+
+static void overtaken(void)
+{
+    weir_restore *restore;
+    training = ckpt_of("live", 0, 1);
+    save_step(1);
+    table = weir_sys_real;
+    table.flock = overtaken_flock;
+    weir_sys = &table;
+    overtakers = 2;
+    OK(weir_restore_open(&restore, store, "live", WEIR_STEP_NEWEST));
+    CHECK_EQ(overtakers, 0);
+    CHECK_EQ(weir_restore_info_get(restore)->step, 3);
+    weir_restore_close(restore);
+    overtakers = 1;
+    CHECK_EQ(weir_restore_open(&restore, store, "live", 3), -ENOENT);
+    weir_sys = &weir_sys_real;
+    weir_ckpt_close(training);
+}
+
 int main(void)
 {
     dir = tmpdir();
@@ -252,6 +305,7 @@ int main(void)
     RUN(half_bytes);
     RUN(damage);
     RUN(stopped);
+    RUN(overtaken);
     weir_store_close(store);
     return TEST_RESULT;
 }
