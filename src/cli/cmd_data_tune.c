@@ -337,22 +337,15 @@ static void tell(struct cli *cli)
     free(line);
 }
 
-static int draw(struct target *target)
+static void draw(FILE *out, const void *arg)
 {
-    char title[512], *text = NULL;
-    size_t size = 0;
+    char title[512];
     const weir_data_info *info = weir_data_info_get(loading.data[0]);
     char *url = cli_printable(info->url);
     snprintf(title, sizeof title, "%.200s: %s, %" PRIu64 " sample%s", url ? url : "?", info->format,
              info->samples, info->samples == 1 ? "" : "s");
     free(url);
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return weir_fail_memory();
-    tune_plot_svg(out, &tune, title);
-    int code = fclose(out) ? weir_fail_memory() : target_write(target, text, size);
-    free(text);
-    return code ? code : target_commit(target);
+    tune_plot_svg(out, arg, title);
 }
 
 /* ---- running ---- */
@@ -371,7 +364,7 @@ static int tune_all(struct cli *cli)
                          tune.count && tune.tries[0].error ? tune.tries[0].error : "no batch came");
     if (opts.plot) {
         if (!code)
-            code = draw(&target);
+            code = target_draw(&target, draw, &tune);
         target_close(&target);
     }
     for (uint32_t i = 0; i < tune.count; i++)

@@ -155,6 +155,19 @@ int target_commit(struct target *target)
     return 0;
 }
 
+int target_draw(struct target *target, void (*draw)(FILE *out, const void *arg), const void *arg)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return weir_fail_memory();
+    draw(out, arg);
+    int code = fclose(out) ? weir_fail_memory() : target_write(target, text, size);
+    free(text);
+    return code ? code : target_commit(target);
+}
+
 void target_close(struct target *target)
 {
     if (target->tmp)

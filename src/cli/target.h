@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct target {
     const char *path; /* borrowed; "-" is standard output */
@@ -22,6 +23,8 @@ int target_open(struct target *target, const char *path, bool force);
 /* -EINTR when asked to stop, or when the reader of a pipe is gone. */
 int target_write(struct target *target, const void *data, size_t size);
 int target_commit(struct target *target);
+/* Writes what draw() writes to a stream in memory, and commits it. */
+int target_draw(struct target *target, void (*draw)(FILE *out, const void *arg), const void *arg);
 /* Ends the handle; before a commit, removes what was written. */
 void target_close(struct target *target);
 
