@@ -4,7 +4,7 @@
 
 struct fields {
     bool flag;
-    uint64_t number, size, duration;
+    uint64_t number, size, duration, count, rate;
     double ratio;
     const char *text;
 };
@@ -16,6 +16,8 @@ static const struct weir_opt table[] = {
     {"size", 0, WEIR_OPT_SIZE, AT(size), "64K", "SIZE", "", 4096, 0},
     {"duration", 0, WEIR_OPT_DURATION, AT(duration), "30s", "TIME", "", 0, 60},
     {"ratio", 0, WEIR_OPT_RATIO, AT(ratio), "0.5", "P", "", 0, 1},
+    {"count", 0, WEIR_OPT_COUNT, AT(count), "70B", "N", "", 1, 1e12},
+    {"rate", 0, WEIR_OPT_RATE, AT(rate), "15GB/s", "RATE", "", 1, 1e12},
     {"text", 0, WEIR_OPT_TEXT, AT(text), "some", "TEXT", "", 0, 0},
     {0},
 };
@@ -44,6 +46,8 @@ static void set(const struct weir_opt *opt, const char *text)
     PROMISE(fields.number >= 1 && fields.number <= 1000);
     PROMISE(fields.size >= 4096);
     PROMISE(fields.duration <= 60000000000);
+    PROMISE(fields.count >= 1 && fields.count <= 1000000000000);
+    PROMISE(fields.rate >= 1 && fields.rate <= 1000000000000);
     PROMISE(fields.ratio >= 0 && fields.ratio <= 1);
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/suggest.h"
+#include "util/suggest.h"
 #include "util/err.h"
 
 /* An option and what it sets. */
@@ -88,9 +88,9 @@ static int find_word(struct cli *cli, int argc, char **argv, int i)
 
 static int unknown_command(struct cli *cli, const char *name)
 {
-    struct suggestion s = {.typed = name};
+    struct weir_suggestion s = {.typed = name};
     for (const struct command *const *c = cli_commands; *c; c++)
-        suggest_add(&s, (*c)->name);
+        weir_suggest_add(&s, (*c)->name);
     if (s.best)
         return cli_usage(cli, "there is no command '%s': did you mean %s?", name, s.best);
     return cli_usage(cli, "there is no command '%s'", name);
@@ -98,12 +98,12 @@ static int unknown_command(struct cli *cli, const char *name)
 
 static int unknown_option(struct cli *cli, const char *name)
 {
-    struct suggestion s = {.typed = name};
+    struct weir_suggestion s = {.typed = name};
     const struct weir_opt *tables[] = {cli->command ? cli->command->options : NULL,
                                        cli_global_options};
     for (size_t t = 0; t < 2; t++)
         for (const struct weir_opt *opt = tables[t]; opt && opt->name; opt++)
-            suggest_add(&s, opt->name);
+            weir_suggest_add(&s, opt->name);
     if (s.best)
         return cli_usage(cli, "there is no option '--%s': did you mean --%s?", name, s.best);
     return cli_usage(cli, "there is no option '--%s'", name);
@@ -115,6 +115,8 @@ static int set(struct cli *cli, struct slot slot, const char *value)
         return cli_usage(cli, "--%s needs a value (%s)", slot.opt->name, slot.opt->arg);
     if (weir_opt_set(slot.opt, slot.fields, value ? value : ""))
         return cli_usage(cli, "--%s", weir_error_text());
+    if (!cli_was_given(cli, slot.opt->name) && cli->given_count < CLI_GIVEN_MAX)
+        cli->given[cli->given_count++] = slot.opt;
     return 0;
 }
 

@@ -34,6 +34,14 @@ bool cli_is_group(const char *name)
     return false;
 }
 
+bool cli_was_given(const struct cli *cli, const char *name)
+{
+    for (int i = 0; i < cli->given_count; i++)
+        if (!strcmp(cli->given[i]->name, name))
+            return true;
+    return false;
+}
+
 /* ---- speaking ---- */
 
 char *cli_printable(const char *text)

@@ -15,7 +15,10 @@
 #include "util/opt.h"
 #include "weir.h"
 
-enum { CLI_FAILED = 1 };
+enum {
+    CLI_FAILED = 1,
+    CLI_GIVEN_MAX = 96, /* more than any command has options */
+};
 
 struct cli;
 
@@ -42,6 +45,8 @@ struct cli {
     const char *group; /* of commands of two words: the first */
     const char **operands;
     int operand_count;
+    const struct weir_opt *given[CLI_GIVEN_MAX]; /* the options of the command line, each once */
+    int given_count;
     weir_store *store;
     json_t *doc;   /* what --json prints at the end */
     bool reported; /* the document is written already, with the failure in it */
@@ -53,6 +58,8 @@ const struct command *cli_command_find(const char *name);
 bool cli_is_in_group(const struct command *command, const char *group);
 bool cli_is_group(const char *name);
 
+/* Whether the command line has that option: what it says counts more than a file does. */
+bool cli_was_given(const struct cli *cli, const char *name);
 /* Fails for a wrong call; the text ends with where help is. Returns -EINVAL. */
 int cli_usage(struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

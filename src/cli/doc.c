@@ -16,9 +16,11 @@ static const char about_keys[] =
     "A KEY is a path like models/llama/model.safetensors: UTF-8, at most 1024 bytes, without empty "
     "parts, '.', '..' and control characters.";
 static const char about_values[] =
-    "A SIZE is a number of bytes, with K, M, G or T in powers of 1024 (64K, 1.5G). A TIME is a "
-    "number of seconds, or has a unit: 5ms, 30s, 10min, 6h, 7d. Options may stand before or after "
-    "the command and its operands; -- ends them.";
+    "A SIZE is a number of bytes, with K, M, G or T in powers of 1024 (64K, 1.5G) or kB, MB, GB, "
+    "TB in powers of 1000. A TIME is a number of seconds, or has a unit: 5ms, 30s, 10min, 6h, 7d, "
+    "5y. A COUNT may have K, M, B or T in powers of 1000 (70B); a RATE is a SIZE a second (15GB/s) "
+    "or so many bits (400Gbit/s). Options may stand before or after the command and its operands; "
+    "-- ends them.";
 static const char about_urls[] =
     "A store is named by a path or by a URL, KIND:PATH?OPTION=VALUE&OPTION=VALUE. In a plain path "
     "every character is literal; in a URL %XX stands for a byte.";

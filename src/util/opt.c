@@ -20,12 +20,18 @@ struct unit {
 static const struct unit sizes[] = {
     {"", 1},       {"B", 1},          {"K", 1024.0},     {"M", 1048576.0}, {"G", 1073741824.0},
     {"T", 0x1p40}, {"P", 0x1p50},     {"KiB", 1024.0},   {"MiB", 0x1p20},  {"GiB", 0x1p30},
-    {"TiB", 0x1p40}, {"kB", 1e3},     {"MB", 1e6},       {"GB", 1e9},      {"TB", 1e12},
-    {NULL, 0},
+    {"TiB", 0x1p40}, {"PiB", 0x1p50}, {"kB", 1e3},       {"MB", 1e6},      {"GB", 1e9},
+    {"TB", 1e12},  {"PB", 1e15},      {"EB", 1e18},      {NULL, 0},
+};
+static const struct unit bits[] = {
+    {"Kbit", 125}, {"Mbit", 125e3}, {"Gbit", 125e6}, {"Tbit", 125e9}, {NULL, 0},
+};
+static const struct unit counts[] = {
+    {"", 1}, {"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {NULL, 0},
 };
 static const struct unit durations[] = {
     {"", 1e9},  {"s", 1e9},    {"ms", 1e6},   {"us", 1e3},     {"ns", 1},
-    {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}, {NULL, 0},
+    {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}, {"y", 365 * 86400e9}, {NULL, 0},
 };
 
 /* A plain decimal number: no sign, no exponent, no "inf". */
@@ -46,7 +52,7 @@ static int parse_decimal(double *out, const char *text, const char **end)
     return 0;
 }
 
-static int parse_unit(uint64_t *out, const char *text, const struct unit *units, const char *what)
+static int parse_amount(double *out, const char *text, const struct unit *units, const char *what)
 {
     double value;
     const char *end;
@@ -58,10 +64,19 @@ static int parse_unit(uint64_t *out, const char *text, const struct unit *units,
         value *= u->factor;
         if (value >= 0x1p63) /* llround() takes no more */
             return weir_fail(EINVAL, "'%s' is too large a %s", text, what);
-        *out = (uint64_t)llround(value);
+        *out = value;
         return 0;
     }
     return weir_fail(EINVAL, "'%s' is not a %s", text, what);
+}
+
+static int parse_unit(uint64_t *out, const char *text, const struct unit *units, const char *what)
+{
+    double value;
+    int code = parse_amount(&value, text, units, what);
+    if (!code)
+        *out = (uint64_t)llround(value);
+    return code;
 }
 
 int weir_parse_size(uint64_t *out, const char *text)
@@ -72,6 +87,32 @@ int weir_parse_size(uint64_t *out, const char *text)
 int weir_parse_duration(uint64_t *out, const char *text)
 {
     return parse_unit(out, text, durations, "duration (try 30s, 5ms or 7d)");
+}
+
+int weir_parse_count(uint64_t *out, const char *text)
+{
+    double value;
+    int code = parse_amount(&value, text, counts, "number (try 512, 100K or 70B)");
+    if (code)
+        return code;
+    if (fabs(value - round(value)) > 1e-3) /* 1.1M is whole, though 1.1 is no binary number */
+        return weir_fail(EINVAL, "'%s' is not a whole number", text);
+    *out = (uint64_t)llround(value);
+    return 0;
+}
+
+int weir_parse_rate(uint64_t *out, const char *text)
+{
+    static const char what[] = "rate (try 500MB/s, 15GB/s or 400Gbit/s)";
+    char amount[64];
+    size_t size = strlen(text);
+    if (size > 2 && !strcmp(text + size - 2, "/s"))
+        size -= 2;
+    if (size >= sizeof amount)
+        return weir_fail(EINVAL, "'%s' is not a %s", text, what);
+    memcpy(amount, text, size);
+    amount[size] = 0;
+    return parse_unit(out, amount, strstr(amount, "bit") ? bits : sizes, what);
 }
 
 const char *weir_format_size(char *out, size_t size, uint64_t bytes)
@@ -119,12 +160,15 @@ static int set_number(const struct weir_opt *opt, uint64_t *field, const char *v
 
 static int set_unit(const struct weir_opt *opt, uint64_t *field, const char *value)
 {
-    bool size = opt->type == WEIR_OPT_SIZE;
-    uint64_t number;
-    int code = size ? weir_parse_size(&number, value) : weir_parse_duration(&number, value);
+    bool is_time = opt->type == WEIR_OPT_DURATION;
+    uint64_t number = 0;
+    int code = opt->type == WEIR_OPT_SIZE    ? weir_parse_size(&number, value)
+               : opt->type == WEIR_OPT_COUNT ? weir_parse_count(&number, value)
+               : opt->type == WEIR_OPT_RATE  ? weir_parse_rate(&number, value)
+                                             : weir_parse_duration(&number, value);
     if (code)
         return weir_fail_in(code, "%s", opt->name);
-    code = range_check(opt, value, size ? (double)number : (double)number / 1e9);
+    code = range_check(opt, value, is_time ? (double)number / 1e9 : (double)number);
     if (!code)
         *field = number;
     return code;
@@ -160,6 +204,8 @@ int weir_opt_set(const struct weir_opt *opt, void *fields, const char *value)
         return set_number(opt, field, value);
     case WEIR_OPT_SIZE:
     case WEIR_OPT_DURATION:
+    case WEIR_OPT_COUNT:
+    case WEIR_OPT_RATE:
         return set_unit(opt, field, value);
     case WEIR_OPT_RATIO:
         return set_ratio(opt, field, value);

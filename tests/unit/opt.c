@@ -67,10 +67,32 @@ static void durations(void)
     duration_is("1.5h", 5400000000000);
     duration_is("7d", 604800000000000);
     duration_is("0.25s", 250000000);
+    duration_is("2y", 63072000000000000);
     CHECK_EQ(weir_parse_duration(&out, "7w"), -EINVAL);
     CHECK_EQ(weir_parse_duration(&out, "s"), -EINVAL);
     CHECK_EQ(weir_parse_duration(&out, "200000d"), -EINVAL);
     CHECK_EQ(out, 77);
+}
+
+static void counts_and_rates(void)
+{
+    static const struct {
+        const char *text;
+        uint64_t count, rate; /* 77: refused */
+    } cases[] = {
+        {"512", 512, 512},      {"100K", 100000, 102400}, {"1.5k", 1500, 1536},
+        {"70B", 70000000000, 70}, {"2T", 2000000000000, 2ull << 40}, {"1.1M", 1100000, 1153434},
+        {"1.5", 77, 2},         {"15GB/s", 77, 15000000000}, {"400Gbit/s", 77, 50000000000},
+        {"100Mbit", 77, 12500000}, {"/s", 77, 77}, {"-1", 77, 77}, {"", 77, 77}, {"nan", 77, 77},
+        {"1e30", 77, 77},       {"99999P", 77, 77}, {"10/s", 77, 10}, {"1bit", 77, 77},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t count = 77, rate = 77;
+        CHECK_EQ(weir_parse_count(&count, cases[i].text), cases[i].count == 77 ? -EINVAL : 0);
+        CHECK_EQ(weir_parse_rate(&rate, cases[i].text), cases[i].rate == 77 ? -EINVAL : 0);
+        CHECK_EQ(count, cases[i].count);
+        CHECK_EQ(rate, cases[i].rate);
+    }
 }
 
 static void formats(void)
@@ -173,6 +195,7 @@ int main(void)
     RUN(sizes);
     RUN(bad_sizes);
     RUN(durations);
+    RUN(counts_and_rates);
     RUN(formats);
     RUN(defaults);
     RUN(setting);

@@ -1,5 +1,5 @@
 /* suggest.c - the number of letters to insert, drop, change or swap between two words. */
-#include "cli/suggest.h"
+#include "util/suggest.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static size_t same_words(const char *a, const char *b)
     return same;
 }
 
-void suggest_add(struct suggestion *s, const char *name)
+void weir_suggest_add(struct weir_suggestion *s, const char *name)
 {
     /* Something that shares less than half its letters is not what was meant; the beginning of
      * a longer name is. */
