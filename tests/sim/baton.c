@@ -53,9 +53,9 @@ static struct sim_proc *pick(void)
             abort();
         }
     for (unsigned i = 0; i < count; i++)
-        if (ready[i] == self && sim_rng_percent(&sim.chance, sim.stay_percent))
+        if (ready[i] == self && weir_rng_percent(&sim.chance, sim.stay_percent))
             return self;
-    return count ? ready[sim_rng_below(&sim.chance, count)] : NULL;
+    return count ? ready[weir_rng_below(&sim.chance, count)] : NULL;
 }
 
 static void hold(struct sim_proc *proc, uint64_t ns)
@@ -113,7 +113,7 @@ void sim_run(struct sim_proc *procs, unsigned count)
     assert(count && count <= SIM_PROCS_MAX);
     sim.procs = procs;
     sim.procs_count = count;
-    sim.stay_percent = stays[sim_rng_below(&sim.chance, sizeof stays / sizeof stays[0])];
+    sim.stay_percent = stays[weir_rng_below(&sim.chance, sizeof stays / sizeof stays[0])];
     sem_init(&all_done, 0, 0);
     for (unsigned i = 0; i < count; i++) {
         procs[i].id = (int)i + 1;
@@ -121,7 +121,7 @@ void sim_run(struct sim_proc *procs, unsigned count)
         int code = pthread_create(&procs[i].thread, NULL, run, &procs[i]);
         assert(!code);
     }
-    struct sim_proc *first = &procs[sim_rng_below(&sim.chance, count)];
+    struct sim_proc *first = &procs[weir_rng_below(&sim.chance, count)];
     sem_post(&first->turn);
     sem_wait(&all_done);
     for (unsigned i = 0; i < count; i++) {

@@ -176,7 +176,7 @@ static int call_space(int fd, struct weir_sys_space *space)
     struct sim_verdict verdict = sim_enter(SIM_CALL_SPACE);
     (void)fd;
     /* One that others share is asked more often. */
-    uint64_t magic = sim_rng_next(&sim.weather) & 1 ? EXT4_SUPER_MAGIC : FUSE_SUPER_MAGIC;
+    uint64_t magic = weir_rng_next(&sim.weather) & 1 ? EXT4_SUPER_MAGIC : FUSE_SUPER_MAGIC;
     *space = (struct weir_sys_space){1u << 30, 1u << 31, magic, true};
     return verdict.code;
 }
@@ -192,7 +192,7 @@ static int call_run(const char *const *argv, char *out, size_t size)
 static int call_resident(int fd, uint64_t off, uint64_t len)
 {
     (void)fd, (void)off, (void)len;
-    return (int)(sim_rng_next(&sim.weather) & 1);
+    return (int)(weir_rng_next(&sim.weather) & 1);
 }
 
 static uint64_t call_now_ns(enum weir_clock clock)
@@ -208,7 +208,7 @@ static int call_random(void *buf, size_t size)
 {
     struct sim_verdict verdict = sim_enter(SIM_CALL_RANDOM);
     for (size_t i = 0; !verdict.code && i < size; i++)
-        ((uint8_t *)buf)[i] = (uint8_t)sim_rng_next(&sim.entropy);
+        ((uint8_t *)buf)[i] = (uint8_t)weir_rng_next(&sim.entropy);
     return verdict.code;
 }
 

@@ -175,29 +175,29 @@ void sim_inode_sync_failed(struct sim_inode *inode)
 
 enum fate { LOSE_ALL, KEEP_ALL, KEEP_SOME };
 
-static enum fate draw(struct sim_rng *rng)
+static enum fate draw(struct weir_rng *rng)
 {
-    return (enum fate)sim_rng_below(rng, 3);
+    return (enum fate)weir_rng_below(rng, 3);
 }
 
 /* Writes those sectors of a change that survive. */
 static void keep_sectors(struct sim_image **image, const struct sim_change *change,
-                         struct sim_rng *rng)
+                         struct weir_rng *rng)
 {
     for (uint64_t at = 0, n; at < change->size; at += n) {
         n = SIM_SECTOR - (change->off + at) % SIM_SECTOR;
         if (n > change->size - at)
             n = change->size - at;
-        if (sim_rng_next(rng) & 1)
+        if (weir_rng_next(rng) & 1)
             sim_image_write(image, change->bytes + at, n, change->off + at);
     }
 }
 
 /* A size the file had at some point since the last sync. */
-static uint64_t draw_size(const struct sim_inode *inode, struct sim_rng *rng)
+static uint64_t draw_size(const struct sim_inode *inode, struct weir_rng *rng)
 {
     uint64_t size = inode->synced->size;
-    size_t until = sim_rng_below(rng, inode->changes_count + 1);
+    size_t until = weir_rng_below(rng, inode->changes_count + 1);
     for (size_t i = 0; i < until; i++) {
         const struct sim_change *change = &inode->changes[i];
         if (!change->bytes)
@@ -208,7 +208,7 @@ static uint64_t draw_size(const struct sim_inode *inode, struct sim_rng *rng)
     return size;
 }
 
-static void crash_file(struct sim_inode *inode, struct sim_rng *rng)
+static void crash_file(struct sim_inode *inode, struct weir_rng *rng)
 {
     struct sim_image *now = sim_image_share(inode->synced);
     enum fate fate = draw(rng);
@@ -218,7 +218,7 @@ static void crash_file(struct sim_inode *inode, struct sim_rng *rng)
             const struct sim_change *change = &inode->changes[i];
             if (change->bytes)
                 keep_sectors(&now, change, rng);
-            else if (change->size < now->size && sim_rng_next(rng) & 1)
+            else if (change->size < now->size && weir_rng_next(rng) & 1)
                 sim_image_resize(&now, change->size);
         }
         sim_image_resize(&now, size);
@@ -236,7 +236,7 @@ static bool same(const struct sim_names *ops, size_t a, size_t b)
 }
 
 /* For each name that changed, the operations on it up to a point of its own survive. */
-static void crash_dir(struct sim_inode *dir, struct sim_rng *rng)
+static void crash_dir(struct sim_inode *dir, struct weir_rng *rng)
 {
     const struct sim_names *ops = &dir->ops;
     enum fate fate = draw(rng);
@@ -251,7 +251,7 @@ static void crash_dir(struct sim_inode *dir, struct sim_rng *rng)
         }
         if (before)
             continue;
-        size_t until = sim_rng_below(rng, count + 1);
+        size_t until = weir_rng_below(rng, count + 1);
         for (size_t j = i; until && j < ops->count; j++) {
             if (!same(ops, i, j))
                 continue;
@@ -261,7 +261,7 @@ static void crash_dir(struct sim_inode *dir, struct sim_rng *rng)
     }
 }
 
-void sim_inode_crash(struct sim_inode *inode, struct sim_rng *rng)
+void sim_inode_crash(struct sim_inode *inode, struct weir_rng *rng)
 {
     if (inode->changes_count)
         crash_file(inode, rng);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "image.h"
-#include "rng.h"
+#include "util/rng.h"
 
 enum { SIM_NAME_MAX = 96, SIM_SECTOR = 512 };
 
@@ -70,6 +70,6 @@ void sim_inode_name(struct sim_inode *dir, const char *name, unsigned ino);
 void sim_inode_sync(struct sim_inode *inode);
 void sim_inode_sync_failed(struct sim_inode *inode);
 /* Power loss: becomes one of the things it may legally be. */
-void sim_inode_crash(struct sim_inode *inode, struct sim_rng *rng);
+void sim_inode_crash(struct sim_inode *inode, struct weir_rng *rng);
 
 #endif

@@ -96,10 +96,10 @@ static bool is_dead(void)
 
 /* ---- what processes do ---- */
 
-static size_t draw_size(struct sim_rng *rng)
+static size_t draw_size(struct weir_rng *rng)
 {
-    uint64_t dice = sim_rng_below(rng, 200);
-    return 8 + sim_rng_below(rng, dice == 0 ? 1200000 : dice < 40 ? 20000 : 700);
+    uint64_t dice = weir_rng_below(rng, 200);
+    return 8 + weir_rng_below(rng, dice == 0 ? 1200000 : dice < 40 ? 20000 : 700);
 }
 
 static void write_one(struct sim_proc *self, weir_store *store, const char *key)
@@ -107,8 +107,8 @@ static void write_one(struct sim_proc *self, weir_store *store, const char *key)
     struct sim_put how = {
         .value = sim_value_new(draw_size(&self->rng)),
         .block_bytes = 4096,
-        .known = sim_rng_percent(&self->rng, 50),
-        .in_place = sim_rng_percent(&self->rng, 30),
+        .known = weir_rng_percent(&self->rng, 50),
+        .in_place = weir_rng_percent(&self->rng, 30),
     };
     unsigned event = sim_history_begin(&world.history, self->name, SIM_PUT, key, how.value);
     int code = sim_put(store, key, &how);
@@ -135,8 +135,8 @@ static void read_one(struct sim_proc *self, weir_store *store, const char *key)
     uint64_t value = SIM_ABSENT;
     weir_kind kind = WEIR_KIND_SEALED;
     unsigned event = sim_history_begin(&world.history, self->name, SIM_GET, key, 0);
-    int code = sim_rng_percent(&self->rng, 20) && !is_dead() ? -EAGAIN /* nothing to explain */
-                                                             : sim_get(store, key, &value, &kind);
+    int code = weir_rng_percent(&self->rng, 20) && !is_dead() ? -EAGAIN /* nothing to explain */
+                                                              : sim_get(store, key, &value, &kind);
     if (code == -EAGAIN && !is_dead()) {
         int verified = weir_verify(store, key, NULL, NULL);
         CHECK(!verified || verified == -ENOENT || verified == -EAGAIN || is_dead());
@@ -177,16 +177,16 @@ static void collect(struct sim_proc *self, weir_store *store)
      * somebody stood still with the store's lock. */
     CHECK(!code || code == -ESTALE || code == -EBUSY || is_dead());
     bool short_naps = (world.scenario->flags & (PAUSES | BACK)) == PAUSES;
-    sim_sleep(short_naps ? NAP_NS : naps_s[sim_rng_below(&self->rng, 6)] * SECOND);
+    sim_sleep(short_naps ? NAP_NS : naps_s[weir_rng_below(&self->rng, 6)] * SECOND);
 }
 
 static void act(struct sim_proc *self, weir_store *store, enum role role)
 {
-    const char *key = keys[sim_rng_below(&self->rng, world.scenario->keys)];
+    const char *key = keys[weir_rng_below(&self->rng, world.scenario->keys)];
     if (role == ANYONE) {
         static const enum role roles[] = {WRITER,  WRITER, WRITER, REMOVER,
                                           REMOVER, READER, READER, COLLECTOR};
-        role = roles[sim_rng_below(&self->rng, sizeof roles / sizeof roles[0])];
+        role = roles[weir_rng_below(&self->rng, sizeof roles / sizeof roles[0])];
     }
     if (role == WRITER)
         write_one(self, store, key);
@@ -194,7 +194,7 @@ static void act(struct sim_proc *self, weir_store *store, enum role role)
         remove_one(self, store, key);
     else if (role == COLLECTOR)
         collect(self, store);
-    else if (sim_rng_percent(&self->rng, 15))
+    else if (weir_rng_percent(&self->rng, 15))
         list_all(store);
     else
         read_one(self, store, key);
@@ -210,7 +210,7 @@ static void live(struct sim_proc *self)
     CHECK(!code || (fresh && code == -ESTALE) || is_dead());
     if (code)
         return;
-    uint64_t steps = 1 + sim_rng_below(&self->rng, role == COLLECTOR ? 6 : 4);
+    uint64_t steps = 1 + weir_rng_below(&self->rng, role == COLLECTOR ? 6 : 4);
     if (role == COLLECTOR && world.scenario->flags & PAUSES)
         steps = world.scenario->flags & BACK ? 8 : 5;
     for (uint64_t i = 0; i < steps && !is_dead(); i++)
@@ -220,45 +220,45 @@ static void live(struct sim_proc *self)
 
 /* ---- what befalls them ---- */
 
-static uint64_t draw_hold_ns(struct sim_rng *rng)
+static uint64_t draw_hold_ns(struct weir_rng *rng)
 {
     static const uint64_t holds_s[] = {GRACE_S / 4, GRACE_S * 6 / 10, GRACE_S * 12 / 10,
                                        GRACE_S + 65, 3 * GRACE_S};
-    uint64_t i = sim_rng_below(rng, 6);
+    uint64_t i = weir_rng_below(rng, 6);
     return i < 5 ? holds_s[i] * SECOND : SIM_FOREVER;
 }
 
-static void set_fate(struct sim_proc *proc, enum role role, struct sim_rng *rng)
+static void set_fate(struct sim_proc *proc, enum role role, struct weir_rng *rng)
 {
     unsigned flags = world.scenario->flags;
     /* Their real-time clocks do not agree; nothing may depend on them. */
-    proc->real_skew_ns = (int64_t)(sim_rng_below(rng, 1000) * SECOND) - 500 * (int64_t)SECOND;
-    if (flags & HOLDS && sim_rng_percent(rng, 50)) {
-        proc->hold_call = 1 + sim_rng_below(rng, 150);
+    proc->real_skew_ns = (int64_t)(weir_rng_below(rng, 1000) * SECOND) - 500 * (int64_t)SECOND;
+    if (flags & HOLDS && weir_rng_percent(rng, 50)) {
+        proc->hold_call = 1 + weir_rng_below(rng, 150);
         proc->hold_call_ns = draw_hold_ns(rng);
     }
-    if (flags & SEALS && role == WRITER && sim_rng_percent(rng, 80)) {
+    if (flags & SEALS && role == WRITER && weir_rng_percent(rng, 80)) {
         proc->hold_boot = 2; /* the first put's: it began, it looked at its age */
         proc->hold_boot_ns = draw_hold_ns(rng);
     }
-    if (flags & SEALS && role == WRITER && sim_rng_percent(rng, 50)) {
+    if (flags & SEALS && role == WRITER && weir_rng_percent(rng, 50)) {
         proc->hold_link = 1; /* its data is there; it took its time before that look */
         proc->hold_link_ns = GRACE_S * 3 / 10 * (uint64_t)SECOND;
     }
-    if (flags & DEBRIS && role == COLLECTOR && sim_rng_percent(rng, 50)) {
+    if (flags & DEBRIS && role == COLLECTOR && weir_rng_percent(rng, 50)) {
         proc->hold_link = 1; /* it tried to claim the key */
         proc->hold_link_ns = SIM_FOREVER;
     }
-    if (flags & PAUSES && role == WRITER && !(flags & BACK && sim_rng_percent(rng, 30))) {
+    if (flags & PAUSES && role == WRITER && !(flags & BACK && weir_rng_percent(rng, 30))) {
         /* Its data is there. It wakes while gc looks for the last time, or later. */
-        uint64_t late = sim_rng_percent(rng, 70) ? 0 : sim_rng_below(rng, GRACE_S / 3);
+        uint64_t late = weir_rng_percent(rng, 70) ? 0 : weir_rng_below(rng, GRACE_S / 3);
         proc->hold_link = 1;
         proc->hold_link_ns = (GRACE_S + (flags & BACK ? 4 : 1) * late) * (uint64_t)SECOND;
         proc->hold_paused = true;
     }
 }
 
-static void set_fates(struct sim_rng *rng)
+static void set_fates(struct weir_rng *rng)
 {
     const struct scenario *s = world.scenario;
     for (world.count = 0; s->roles[world.count] != NOBODY; world.count++) {
@@ -269,14 +269,14 @@ static void set_fates(struct sim_rng *rng)
             .name = names[role],
             .body = live,
             .arg = (void *)&s->roles[world.count],
-            .rng = sim_rng_fork(sim_rng_next(rng), world.count),
+            .rng = weir_rng_fork(weir_rng_next(rng), world.count),
         };
         set_fate(proc, role, rng);
     }
-    for (unsigned deaths = s->flags & KILLS ? 1 + (unsigned)sim_rng_below(rng, 2) : 0; deaths;
+    for (unsigned deaths = s->flags & KILLS ? 1 + (unsigned)weir_rng_below(rng, 2) : 0; deaths;
          deaths--) {
-        struct sim_proc *proc = &world.procs[sim_rng_below(rng, world.count)];
-        proc->kill_at = 1 + sim_rng_below(rng, sim_rng_percent(rng, 50) ? 60 : 160);
+        struct sim_proc *proc = &world.procs[weir_rng_below(rng, world.count)];
+        proc->kill_at = 1 + weir_rng_below(rng, weir_rng_percent(rng, 50) ? 60 : 160);
     }
 }
 
@@ -291,16 +291,16 @@ static void leave_debris(const char *key, char nonce)
     sim.clock_ns += 2 * GRACE_S * (uint64_t)SECOND;
 }
 
-static void set_the_stage(struct sim_rng *rng)
+static void set_the_stage(struct weir_rng *rng)
 {
     weir_store *store;
-    sim.fs->quirks.no_types = sim_rng_percent(rng, 10);
-    sim.fs->quirks.dents_max = (unsigned)sim_rng_below(rng, 3);
+    sim.fs->quirks.no_types = weir_rng_percent(rng, 10);
+    sim.fs->quirks.dents_max = (unsigned)weir_rng_below(rng, 3);
     if (world.scenario->flags & FRESH)
         return;
     OK(sim_store_open(&store, GRACE_S));
     for (unsigned i = 0; world.scenario->flags & LIVES && i < world.scenario->keys; i++) {
-        struct sim_put how = {.value = sim_value_new(8 + sim_rng_below(rng, 500))};
+        struct sim_put how = {.value = sim_value_new(8 + weir_rng_below(rng, 500))};
         unsigned event = sim_history_begin(&world.history, "before", SIM_PUT, keys[i], how.value);
         OK(sim_put(store, keys[i], &how));
         sim_history_end(&world.history, event, 0, 0, false);
@@ -345,20 +345,20 @@ static void clean_up(weir_store *store)
 static void play(uint64_t seed)
 {
     const struct scenario *scenario = world.scenario;
-    struct sim_rng rng = sim_rng_fork(seed, 100 + (uint64_t)(scenario - scenarios));
+    struct weir_rng rng = weir_rng_fork(seed, 100 + (uint64_t)(scenario - scenarios));
     weir_store *store;
     world.history.count = 0;
     world.history.tick = 0;
     world.model.count = 0;
     sim_values_rewind(0);
-    sim_start(sim_rng_next(&rng), NULL);
+    sim_start(weir_rng_next(&rng), NULL);
     set_the_stage(&rng);
     set_fates(&rng);
     if (scenario->flags & POWER)
-        sim.cut_after = sim.calls + sim_rng_below(&rng, 120 * world.count);
+        sim.cut_after = sim.calls + weir_rng_below(&rng, 120 * world.count);
     sim_run(world.procs, world.count);
     if (scenario->flags & POWER)
-        sim_reboot(sim_rng_next(&rng));
+        sim_reboot(weir_rng_next(&rng));
     CHECK_EQ(sim_fs_open_count(sim.fs), 0);
     OK(sim_store_open(&store, scenario->flags & FRESH ? GRACE_S : 0));
     judge(store);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "image.h"
-#include "rng.h"
+#include "util/rng.h"
 #include "test.h"
 
 enum { VALUES_MAX = 4096, HEAD_BYTES = 8 };
@@ -41,8 +41,8 @@ size_t sim_value_size(uint64_t value)
 /* Eight bytes of a value: its number first, then a function of both. */
 static uint64_t word(uint64_t value, size_t at)
 {
-    struct sim_rng rng = {(value << 32) + at};
-    return at ? sim_rng_next(&rng) : value;
+    struct weir_rng rng = {(value << 32) + at};
+    return at ? weir_rng_next(&rng) : value;
 }
 
 void sim_value_fill(uint8_t *buf, uint64_t value, size_t off, size_t size)

@@ -185,29 +185,29 @@ static void unsynced_roots(void)
 
 /* ---- random stories ---- */
 
-static size_t draw_size(struct sim_rng *rng)
+static size_t draw_size(struct weir_rng *rng)
 {
-    switch (sim_rng_below(rng, 40)) {
+    switch (weir_rng_below(rng, 40)) {
     case 0:
         return 0;
     case 1:
-        return (1 << 20) + sim_rng_below(rng, 600000);
+        return (1 << 20) + weir_rng_below(rng, 600000);
     case 2:
     case 3:
     case 4:
     case 5:
-        return 8 + sim_rng_below(rng, 40000);
+        return 8 + weir_rng_below(rng, 40000);
     default:
-        return 8 + sim_rng_below(rng, 1500);
+        return 8 + weir_rng_below(rng, 1500);
     }
 }
 
-static void random_step(struct sim_model *model, weir_store *store, struct sim_rng *rng,
+static void random_step(struct sim_model *model, weir_store *store, struct weir_rng *rng,
                         unsigned *once)
 {
     char name[32];
-    const char *key = keys[sim_rng_below(rng, KEYS)];
-    uint64_t dice = sim_rng_below(rng, 100);
+    const char *key = keys[weir_rng_below(rng, KEYS)];
+    uint64_t dice = weir_rng_below(rng, 100);
     if (dice < 50) {
         put(model, store, key, draw_size(rng));
     } else if (dice < 58) {
@@ -215,27 +215,28 @@ static void random_step(struct sim_model *model, weir_store *store, struct sim_r
         put(model, store, name, draw_size(rng));
     } else if (dice < 85) {
         if (*once && dice < 63) {
-            snprintf(name, sizeof name, "once/%llu", (unsigned long long)sim_rng_below(rng, *once));
+            snprintf(name, sizeof name, "once/%llu",
+                     (unsigned long long)weir_rng_below(rng, *once));
             key = name;
         }
         drop(model, store, key);
     } else {
-        sim_sleep(sim_rng_below(rng, 3) * GRACE_S * 1000000000ull);
+        sim_sleep(weir_rng_below(rng, 3) * GRACE_S * 1000000000ull);
         collect(store, dice < 90 ? WEIR_GC_NOW : 0);
     }
 }
 
-static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *once)
+static void random_life(struct sim_model *model, struct weir_rng *rng, unsigned *once)
 {
     weir_store *store;
     int code = sim_store_open(&store, GRACE_S);
     CHECK(!code || sim.off);
     if (code)
         return;
-    uint64_t steps = 2 + sim_rng_below(rng, STEPS_MAX);
+    uint64_t steps = 2 + weir_rng_below(rng, STEPS_MAX);
     for (uint64_t i = 0; i < steps && !sim.off; i++)
         random_step(model, store, rng, once);
-    if (!sim.off && sim_rng_percent(rng, 50)) {
+    if (!sim.off && weir_rng_percent(rng, 50)) {
         sim.cut_after = SIM_FOREVER; /* after the story */
         sim_model_check(model, store);
     }
@@ -245,24 +246,24 @@ static void random_life(struct sim_model *model, struct sim_rng *rng, unsigned *
 static void random_story(uint64_t seed)
 {
     static struct sim_model model;
-    struct sim_rng rng = sim_rng_fork(seed, 9);
+    struct weir_rng rng = weir_rng_fork(seed, 9);
     unsigned once = 0;
     model = (struct sim_model){0};
     sim_values_rewind(0);
     sim_start(seed, NULL);
     sim.fs->quirks = (struct sim_quirks){
-        .no_direct = sim_rng_percent(&rng, 15),
-        .late_direct = sim_rng_percent(&rng, 15),
-        .no_fallocate = sim_rng_percent(&rng, 20),
-        .no_types = sim_rng_percent(&rng, 20),
-        .user = sim_rng_percent(&rng, 30),
-        .dents_max = (unsigned)sim_rng_below(&rng, 4),
+        .no_direct = weir_rng_percent(&rng, 15),
+        .late_direct = weir_rng_percent(&rng, 15),
+        .no_fallocate = weir_rng_percent(&rng, 20),
+        .no_types = weir_rng_percent(&rng, 20),
+        .user = weir_rng_percent(&rng, 30),
+        .dents_max = (unsigned)weir_rng_below(&rng, 4),
     };
     for (int boot = 0; boot < BOOTS; boot++) {
         /* Past the end of most stories now and then: what then? Everything is acknowledged. */
-        sim.cut_after = sim.calls + sim_rng_below(&rng, 500);
+        sim.cut_after = sim.calls + weir_rng_below(&rng, 500);
         random_life(&model, &rng, &once);
-        sim_reboot(sim_rng_next(&rng));
+        sim_reboot(weir_rng_next(&rng));
         after_reboot(&model, boot == BOOTS - 1);
     }
     sim_stop();

@@ -67,7 +67,7 @@ struct actor {
     char name[16];
     weir_store *store;
     struct weir_ledger *ledger;
-    struct sim_rng *rng;
+    struct weir_rng *rng;
 };
 
 static struct {
@@ -145,8 +145,8 @@ static void be_rank(struct actor *self)
     for (uint64_t n = 1; n <= world.scenario->saves && !is_dead(); n++) {
         struct weir_save save = save_of(attempt, n);
         put_part(self, &save);
-        if (!is_dead() && sim_rng_percent(self->rng, 40))
-            finish(self, &save, (1 + sim_rng_below(self->rng, 4)) * SECOND);
+        if (!is_dead() && weir_rng_percent(self->rng, 40))
+            finish(self, &save, (1 + weir_rng_below(self->rng, 4)) * SECOND);
     }
 }
 
@@ -168,11 +168,11 @@ static void be_finisher(struct actor *self)
         if (read_state(self, &state))
             return;
         struct weir_save save =
-            save_of(state.attempt, 1 + sim_rng_below(self->rng, world.scenario->saves));
+            save_of(state.attempt, 1 + weir_rng_below(self->rng, world.scenario->saves));
         if (state.attempt)
-            finish(self, &save, sim_rng_percent(self->rng, 30) ? 2 * (uint64_t)SECOND : 0);
+            finish(self, &save, weir_rng_percent(self->rng, 30) ? 2 * (uint64_t)SECOND : 0);
         weir_state_free(&state);
-        sim_sleep(sim_rng_below(self->rng, 3) * GRACE_S / 4 * SECOND);
+        sim_sleep(weir_rng_below(self->rng, 3) * GRACE_S / 4 * SECOND);
     }
 }
 
@@ -195,13 +195,13 @@ static void be_retirer(struct actor *self)
         if (newest) {
             struct weir_save save = newest->save;
             struct sim_deed *deed = sim_deed_begin(&world.deeds, self->name, SIM_RETIRE, &save);
-            deed->attempt = sim_rng_percent(self->rng, 50) ? state.attempt : 0;
+            deed->attempt = weir_rng_percent(self->rng, 50) ? state.attempt : 0;
             int code = weir_ledger_retire(self->ledger, deed->attempt, is_before, &save, &count);
             sim_deed_end(deed, code, is_dead());
             CHECK(!code || code == -ESTALE || is_dead());
         }
         weir_state_free(&state);
-        sim_sleep(sim_rng_below(self->rng, 100) * SECOND);
+        sim_sleep(weir_rng_below(self->rng, 100) * SECOND);
     }
 }
 
@@ -211,7 +211,7 @@ static void be_reader(struct actor *self)
     for (unsigned i = 0; i < 2 && !is_dead(); i++) {
         struct weir_view *view;
         struct sim_deed *deed = sim_deed_begin(&world.deeds, self->name, SIM_VIEW, NULL);
-        deed->name = sim_rng_percent(self->rng, 50) ? "s1" : NULL;
+        deed->name = weir_rng_percent(self->rng, 50) ? "s1" : NULL;
         int code = weir_view_open(&view, self->ledger, deed->name);
         if (!code)
             deed->save = weir_view_entry(view)->save;
@@ -222,8 +222,8 @@ static void be_reader(struct actor *self)
             sim_sleep(SECOND);
             continue;
         }
-        if (sim_rng_percent(self->rng, 50))
-            sim_sleep(sim_rng_below(self->rng, 3) * GRACE_S * SECOND);
+        if (weir_rng_percent(self->rng, 50))
+            sim_sleep(weir_rng_below(self->rng, 3) * GRACE_S * SECOND);
         code = sim_view_read(view);
         CHECK(!code || is_dead());
         weir_view_close(view);
@@ -235,12 +235,12 @@ static void be_collector(struct actor *self)
 {
     static const uint64_t naps_s[] = {1, 61, GRACE_S * 35 / 100, GRACE_S * 6 / 10, GRACE_S + 1};
     for (unsigned i = 0; i < 3 && !is_dead(); i++) {
-        int code = sim_rng_percent(self->rng, 50)
+        int code = weir_rng_percent(self->rng, 50)
                        ? weir_ledger_collect(self->store, SIM_LEDGER, 0, NULL)
                        : weir_gc(self->store, 0, NULL, NULL, NULL);
         /* It was itself away for too long, or somebody stood still with the store's lock. */
         CHECK(!code || code == -ESTALE || code == -EBUSY || is_dead());
-        sim_sleep(naps_s[sim_rng_below(self->rng, 5)] * SECOND);
+        sim_sleep(naps_s[weir_rng_below(self->rng, 5)] * SECOND);
     }
 }
 
@@ -275,14 +275,14 @@ static void live(struct sim_proc *proc)
 
 /* ---- what befalls them ---- */
 
-static uint64_t draw_hold_ns(struct sim_rng *rng)
+static uint64_t draw_hold_ns(struct weir_rng *rng)
 {
     static const uint64_t holds_s[] = {GRACE_S / 4, GRACE_S * 6 / 10, GRACE_S + 65, 3 * GRACE_S};
-    uint64_t i = sim_rng_below(rng, 5);
+    uint64_t i = weir_rng_below(rng, 5);
     return i < 4 ? holds_s[i] * SECOND : SIM_FOREVER;
 }
 
-static void set_fates(struct sim_rng *rng)
+static void set_fates(struct weir_rng *rng)
 {
     const struct scenario *s = world.scenario;
     uint32_t ranks[3] = {0};
@@ -301,32 +301,32 @@ static void set_fates(struct sim_rng *rng)
             .name = actor->name,
             .body = live,
             .arg = actor,
-            .rng = sim_rng_fork(sim_rng_next(rng), world.count),
+            .rng = weir_rng_fork(weir_rng_next(rng), world.count),
             /* Their real-time clocks do not agree; nothing may depend on them. */
-            .real_skew_ns = ((int64_t)sim_rng_below(rng, 1000) - 500) * SECOND,
+            .real_skew_ns = ((int64_t)weir_rng_below(rng, 1000) - 500) * SECOND,
         };
-        if (s->flags & HOLDS && sim_rng_percent(rng, 60)) {
-            proc->hold_call = 1 + sim_rng_below(rng, 250);
+        if (s->flags & HOLDS && weir_rng_percent(rng, 60)) {
+            proc->hold_call = 1 + weir_rng_below(rng, 250);
             proc->hold_call_ns = draw_hold_ns(rng);
         }
-        if (s->flags & LINKS && sim_rng_percent(rng, 80)) {
-            proc->hold_link = 1 + sim_rng_below(rng, sim_rng_percent(rng, 50) ? 1 : 9);
+        if (s->flags & LINKS && weir_rng_percent(rng, 80)) {
+            proc->hold_link = 1 + weir_rng_below(rng, weir_rng_percent(rng, 50) ? 1 : 9);
             proc->hold_link_ns = SIM_FOREVER;
         }
     }
-    for (uint64_t deaths = s->flags & KILLS ? 1 + sim_rng_below(rng, 2) : 0; deaths; deaths--)
-        world.procs[sim_rng_below(rng, world.count)].kill_at = 1 + sim_rng_below(rng, 250);
+    for (uint64_t deaths = s->flags & KILLS ? 1 + weir_rng_below(rng, 2) : 0; deaths; deaths--)
+        world.procs[weir_rng_below(rng, world.count)].kill_at = 1 + weir_rng_below(rng, 250);
 }
 
 /* ---- a scenario ---- */
 
-static void set_the_stage(struct sim_rng *rng)
+static void set_the_stage(struct weir_rng *rng)
 {
     struct actor before = {.incarnation = INCARNATION_BEFORE, .name = "before"};
     uint64_t attempt;
     bool committed = false;
-    sim.fs->quirks.no_types = sim_rng_percent(rng, 10);
-    sim.fs->quirks.dents_max = (unsigned)sim_rng_below(rng, 3);
+    sim.fs->quirks.no_types = weir_rng_percent(rng, 10);
+    sim.fs->quirks.dents_max = (unsigned)weir_rng_below(rng, 3);
     OK(sim_store_open(&before.store, GRACE_S));
     OK(weir_ledger_open(&before.ledger, before.store, SIM_LEDGER));
     if (world.scenario->flags & (LIVES | LONE)) {
@@ -420,21 +420,21 @@ static void judge(uint64_t seed)
 static void play(uint64_t seed)
 {
     const struct scenario *scenario = world.scenario;
-    struct sim_rng rng = sim_rng_fork(seed, 200 + (uint64_t)(scenario - scenarios));
+    struct weir_rng rng = weir_rng_fork(seed, 200 + (uint64_t)(scenario - scenarios));
     world.deeds.count = 0;
     /* Records are unsynced from the beginning, but a retirement only matters when gc comes. */
     bool is_early = scenario->flags & LINKS && !(scenario->flags & (LIVES | HOLDS));
     sim_values_rewind(0);
     sim_saves_reset();
-    sim_start(sim_rng_next(&rng), NULL);
+    sim_start(weir_rng_next(&rng), NULL);
     set_the_stage(&rng);
     set_fates(&rng);
     if (scenario->flags & POWER)
-        sim.cut_after = sim.calls + sim_rng_below(&rng, (is_early ? 60 : 250) * world.count);
+        sim.cut_after = sim.calls + weir_rng_below(&rng, (is_early ? 60 : 250) * world.count);
     sim_run(world.procs, world.count);
     if (!(scenario->flags & POWER))
         CHECK_EQ(sim_fs_open_count(sim.fs), 0);
-    judge(sim_rng_next(&rng));
+    judge(weir_rng_next(&rng));
     CHECK_EQ(sim_fs_open_count(sim.fs), 0);
     sim_stop();
 }

@@ -307,28 +307,28 @@ static void every_point(void)
 
 /* ---- random stories ---- */
 
-static void random_step(struct sim_rng *rng)
+static void random_step(struct weir_rng *rng)
 {
     static const char *const names[] = {"s1", "s2", "s3"};
-    uint64_t dice = sim_rng_below(rng, 100);
-    struct told *any = &life.saves[sim_rng_below(rng, life.saves_count)];
+    uint64_t dice = weir_rng_below(rng, 100);
+    struct told *any = &life.saves[weir_rng_below(rng, life.saves_count)];
     if (!life.attempt || dice < 12)
         join(++life.incarnations);
     else if (dice < 17)
-        join(1 + (unsigned)sim_rng_below(rng, life.incarnations));
+        join(1 + (unsigned)weir_rng_below(rng, life.incarnations));
     else if (dice < 55)
-        put_parts(names[sim_rng_below(rng, 3)], (uint32_t)sim_rng_below(rng, PARTS),
-                  sim_rng_percent(rng, 70) ? PARTS : 1 + (uint32_t)sim_rng_below(rng, PARTS - 1));
+        put_parts(names[weir_rng_below(rng, 3)], (uint32_t)weir_rng_below(rng, PARTS),
+                  weir_rng_percent(rng, 70) ? PARTS : 1 + (uint32_t)weir_rng_below(rng, PARTS - 1));
     else if (!life.saves_count || dice < 65)
         look();
     else if (dice < 70)
-        put_part(any, (uint32_t)sim_rng_below(rng, PARTS));
+        put_part(any, (uint32_t)weir_rng_below(rng, PARTS));
     else if (dice < 78)
         finish(any);
     else if (dice < 88)
         retire(any);
     else {
-        sim_sleep(sim_rng_below(rng, 3) * GRACE_S * SECOND);
+        sim_sleep(weir_rng_below(rng, 3) * GRACE_S * SECOND);
         if (dice < 94)
             tidy();
         else
@@ -336,15 +336,15 @@ static void random_step(struct sim_rng *rng)
     }
 }
 
-static void random_life(struct sim_rng *rng)
+static void random_life(struct weir_rng *rng)
 {
     struct weir_ledger_state head;
     if (!open_both())
         return;
-    uint64_t steps = 2 + sim_rng_below(rng, STEPS_MAX);
+    uint64_t steps = 2 + weir_rng_below(rng, STEPS_MAX);
     for (uint64_t i = 0; i < steps && !sim.off; i++)
         random_step(rng);
-    if (!sim.off && sim_rng_percent(rng, 50)) {
+    if (!sim.off && weir_rng_percent(rng, 50)) {
         sim.cut_after = SIM_FOREVER; /* after the story */
         sim_saves_check(life.store, &head);
         check_told(&head);
@@ -355,19 +355,19 @@ static void random_life(struct sim_rng *rng)
 
 static void random_story(uint64_t seed)
 {
-    struct sim_rng rng = sim_rng_fork(seed, 9);
+    struct weir_rng rng = weir_rng_fork(seed, 9);
     begin(seed);
     sim.fs->quirks = (struct sim_quirks){
-        .no_direct = sim_rng_percent(&rng, 15),
-        .no_fallocate = sim_rng_percent(&rng, 20),
-        .no_types = sim_rng_percent(&rng, 20),
-        .user = sim_rng_percent(&rng, 30),
-        .dents_max = (unsigned)sim_rng_below(&rng, 4),
+        .no_direct = weir_rng_percent(&rng, 15),
+        .no_fallocate = weir_rng_percent(&rng, 20),
+        .no_types = weir_rng_percent(&rng, 20),
+        .user = weir_rng_percent(&rng, 30),
+        .dents_max = (unsigned)weir_rng_below(&rng, 4),
     };
     for (int boot = 0; boot < BOOTS; boot++) {
-        sim.cut_after = sim.calls + sim_rng_below(&rng, 1500);
+        sim.cut_after = sim.calls + weir_rng_below(&rng, 1500);
         random_life(&rng);
-        sim_reboot(sim_rng_next(&rng));
+        sim_reboot(weir_rng_next(&rng));
         after_reboot();
     }
     sim_stop();

@@ -64,9 +64,9 @@ void sim_start(uint64_t seed, struct sim_fs *disk)
 {
     sim = (struct sim){
         .fs = disk ? disk : sim_fs_new(),
-        .chance = sim_rng_fork(seed, 1),
-        .entropy = sim_rng_fork(seed, 2),
-        .weather = sim_rng_fork(seed, 3),
+        .chance = weir_rng_fork(seed, 1),
+        .entropy = weir_rng_fork(seed, 2),
+        .weather = weir_rng_fork(seed, 3),
         .cut_after = SIM_FOREVER,
     };
     alone = (struct sim_proc){.name = "alone"};
@@ -87,7 +87,7 @@ void sim_stop(void)
 
 void sim_reboot(uint64_t seed)
 {
-    struct sim_rng rng = sim_rng_fork(seed, 4);
+    struct weir_rng rng = weir_rng_fork(seed, 4);
     sim_fs_crash(sim.fs, &rng);
     sim.off = false;
     sim.cut_after = SIM_FOREVER;

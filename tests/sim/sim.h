@@ -65,7 +65,7 @@ struct sim_proc {
     int id;
     void (*body)(struct sim_proc *proc);
     void *arg;
-    struct sim_rng rng; /* for the body */
+    struct weir_rng rng; /* for the body */
 
     /* What befalls it; zero: nothing. It is held so long, or until nobody else can go on. */
     uint64_t kill_at;      /* this call of its own it does not survive */
@@ -90,7 +90,7 @@ enum { SIM_TRACE_MAX = 4096 };
 
 struct sim {
     struct sim_fs *fs;
-    struct sim_rng chance, entropy, weather; /* scheduling; random bytes; the page cache */
+    struct weir_rng chance, entropy, weather; /* scheduling; random bytes; the page cache */
     uint64_t clock_ns;
     uint64_t calls, allocs;
     uint64_t cut_after; /* the power goes when so many calls were made */

@@ -515,7 +515,7 @@ static void count_links(void *arg, const char *name, unsigned ino, const struct 
     fs->inodes[ino]->links += inode->type == SIM_DIR ? 2 : 1;
 }
 
-void sim_fs_crash(struct sim_fs *fs, struct sim_rng *rng)
+void sim_fs_crash(struct sim_fs *fs, struct weir_rng *rng)
 {
     sim_fs_close_all(fs, -1);
     for (size_t i = SIM_ROOT_INO; i < fs->inodes_count; i++) {

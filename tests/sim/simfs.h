@@ -72,7 +72,7 @@ size_t sim_fs_open_count(const struct sim_fs *fs);
 void sim_fs_sync_all(struct sim_fs *fs);
 /* Power loss: nothing is open any more, and every inode is what its synced state and a part of
  * what came after make it. */
-void sim_fs_crash(struct sim_fs *fs, struct sim_rng *rng);
+void sim_fs_crash(struct sim_fs *fs, struct weir_rng *rng);
 
 /* ---- for tests, past the system calls ---- */
 
