@@ -46,51 +46,6 @@ struct drawing {
     struct chart_scale x, y;
 };
 
-const char *chart_value(char out[CHART_VALUE_BYTES], enum chart_unit unit, double value)
-{
-    static const char *const bytes[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    static const char *const thousands[] = {"", " k", " M", " G", " T", " P", " E"};
-    const char *sign = value < 0 ? "-" : "";
-    double size = fabs(value);
-    int i = 0;
-    switch (unit) {
-    case CHART_BYTES:
-    case CHART_BYTES_PER_S:
-        for (; size >= 1024 && i < 6; i++)
-            size /= 1024;
-        snprintf(out, CHART_VALUE_BYTES, "%s%.*f %s%s", sign,
-                 size >= 99.95 || size == floor(size) ? 0 : 1, size, bytes[i],
-                 unit == CHART_BYTES ? "" : "/s");
-        break;
-    case CHART_SECONDS:
-        if (size == 0)
-            snprintf(out, CHART_VALUE_BYTES, "0");
-        else if (size < 1)
-            snprintf(out, CHART_VALUE_BYTES, "%s%.3g %s", sign,
-                     size < 1e-3 ? size * 1e6 : size * 1e3, size < 1e-3 ? "µs" : "ms");
-        else
-            snprintf(out, CHART_VALUE_BYTES, "%s%.3g %s", sign,
-                     size < 120     ? size
-                     : size < 7200  ? size / 60
-                     : size < 86400 ? size / 3600
-                                    : size / 86400,
-                     size < 120     ? "s"
-                     : size < 7200  ? "min"
-                     : size < 86400 ? "h"
-                                    : "d");
-        break;
-    case CHART_SHARE:
-        snprintf(out, CHART_VALUE_BYTES, "%s%.3g %%", sign, 100 * size);
-        break;
-    default:
-        for (; size >= (i ? 1000 : 10000) && i < 6; i++)
-            size /= 1000;
-        snprintf(out, CHART_VALUE_BYTES, "%s%s%.4g%s", sign, unit == CHART_DOLLARS ? "$" : "", size,
-                 thousands[i]);
-    }
-    return out;
-}
-
 /* ---- layout ---- */
 
 static double x_value(const struct chart_series *series, size_t i)
@@ -124,7 +79,12 @@ static int label_letters(const struct chart *chart)
     return most < LABEL_LETTERS_MAX ? most : LABEL_LETTERS_MAX;
 }
 
-/* The ends of the data. Of stacked bars, the sums. */
+static bool is_stacked(const struct chart *chart)
+{
+    return chart->kind == CHART_STACKED || chart->kind == CHART_AREAS;
+}
+
+/* The ends of the data. Of what is stacked, the sums. */
 static void find_ends(const struct chart *chart, double x[2], double y[2])
 {
     x[0] = y[0] = INFINITY;
@@ -135,7 +95,7 @@ static void find_ends(const struct chart *chart, double x[2], double y[2])
             if (!isfinite(px) || !isfinite(py) || (chart->x.is_log && px <= 0) ||
                 (chart->y.is_log && py <= 0))
                 continue;
-            for (size_t under = 0; chart->kind == CHART_STACKED && under < s; under++)
+            for (size_t under = 0; is_stacked(chart) && under < s; under++)
                 if (i < chart->series[under].count && isfinite(chart->series[under].y[i]))
                     py += chart->series[under].y[i];
             x[0] = px < x[0] ? px : x[0];
@@ -320,14 +280,14 @@ static void put_bars(const struct drawing *d, size_t s)
 {
     const struct chart *chart = d->chart;
     const struct chart_series *series = &chart->series[s];
-    bool is_stacked = chart->kind == CHART_STACKED;
+    bool is_pile = is_stacked(chart);
     double slots = d->x.to - d->x.from < 1 ? 1 : d->x.to - d->x.from;
     double room = 0.8 * (d->right - d->left) / slots;
-    double width = is_stacked ? room : room / (double)chart->series_count;
+    double width = is_pile ? room : room / (double)chart->series_count;
     fprintf(d->out, "<g class='c%zu' fill='currentColor'>\n", s % COLORS);
     for (size_t i = 0; i < series->count; i++) {
-        double px = x_value(series, i), under = is_stacked ? height_under(chart, s, i) : 0;
-        double x = x_of(d, px) - room / 2 + (is_stacked ? 0 : width * (double)s);
+        double px = x_value(series, i), under = is_pile ? height_under(chart, s, i) : 0;
+        double x = x_of(d, px) - room / 2 + (is_pile ? 0 : width * (double)s);
         double top = y_of(d, under + series->y[i]);
         double base = under > 0 || !d->y.is_log ? y_of(d, under) : d->bottom;
         if (!isfinite(x) || !isfinite(top) || !isfinite(base))
@@ -340,13 +300,40 @@ static void put_bars(const struct drawing *d, size_t s)
     fputs("</g>\n", d->out);
 }
 
+/* From the left along its top, and back along the top of what is under it. */
+static void put_area(const struct drawing *d, size_t s)
+{
+    const struct chart_series *series = &d->chart->series[s];
+    char letter = 'M';
+    fprintf(d->out, "<path class='c%zu' fill='currentColor' d='", s % COLORS);
+    for (size_t i = 0; i < 2 * series->count; i++) {
+        bool is_top = i < series->count;
+        size_t at = is_top ? i : 2 * series->count - 1 - i;
+        double x = x_of(d, x_value(series, at));
+        double y = y_of(d, height_under(d->chart, s, at) + (is_top ? series->y[at] : 0));
+        if (!isfinite(x) || !isfinite(y))
+            continue;
+        fprintf(d->out, "%c%.1f %.1f", letter, x, y);
+        letter = 'L';
+    }
+    fputs("Z'>", d->out);
+    if (series->name) {
+        fputs("<title>", d->out);
+        markup_text_cut(d->out, series->name, LEGEND_LETTERS_MAX);
+        fputs("</title>", d->out);
+    }
+    fputs("</path>\n", d->out);
+}
+
 static void put_chart(FILE *out, const struct chart *chart)
 {
     struct drawing d = {.out = out, .chart = chart};
     lay_out(&d);
     put_axes(&d);
     for (size_t s = 0; s < chart->series_count; s++)
-        (chart->kind == CHART_LINES ? put_line : put_bars)(&d, s);
+        (chart->kind == CHART_LINES   ? put_line
+         : chart->kind == CHART_AREAS ? put_area
+                                      : put_bars)(&d, s);
     put_marks(&d);
     put_legend(&d);
 }

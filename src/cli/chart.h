@@ -24,6 +24,7 @@ enum chart_kind {
     CHART_LINES,
     CHART_BARS,    /* beside each other, for each label of the x axis */
     CHART_STACKED, /* on top of each other */
+    CHART_AREAS,   /* the same over an axis of values: all series have the same x */
 };
 
 struct chart_axis {

@@ -49,6 +49,9 @@ static void draw(FILE *out, const char *text)
     page_chart(&page, &beside, NULL);
     beside.kind = CHART_STACKED;
     page_chart(&page, &beside, NULL);
+    beside.kind = CHART_AREAS;
+    beside.x = (struct chart_axis){.title = text};
+    page_chart(&page, &beside, NULL);
     page_chart(&page, &empty, NULL);
     page_figure_begin(&page);
     chart_sheet(out, text, text, &lines, 1);

@@ -68,6 +68,15 @@ def test_what_is_no_number_is_not_drawn():
                     assert 0 <= float(node.get(name)) <= box[2], node.attrib
 
 
+def test_areas_lie_on_each_other():
+    """The second area's way back is the first one's way there, but for what has no value."""
+    root = parsed("x")[1]
+    areas = [path for path in root.iter(SVG + "path") if path.get("fill") == "currentColor"]
+    under, over = [re.findall("[\\d.]+ [\\d.]+", path.get("d")) for path in areas]
+    assert len(over) == 10 and over[:4:-1][:4] == under[:4]
+    assert [path.find(SVG + "title").text for path in areas] == ["x", "other"]
+
+
 def test_a_point_tells_its_values():
     root = parsed("reads")[1]
     hints = [node.text for node in root.iter(SVG + "title")]
