@@ -242,6 +242,11 @@ static int real_resident(int fd, uint64_t off, uint64_t len)
     return errno == ENOSYS || errno == EPERM ? resident_by_mincore(fd, off, len) : 0;
 }
 
+static int real_advise(int fd, int advice)
+{
+    return -posix_fadvise(fd, 0, 0, advice);
+}
+
 static uint64_t real_now_ns(enum weir_clock clock)
 {
     static const clockid_t ids[] = {CLOCK_REALTIME, CLOCK_BOOTTIME, CLOCK_MONOTONIC};
@@ -389,6 +394,7 @@ const struct weir_sys weir_sys_real = {
     .map = real_map,
     .unmap = real_unmap,
     .resident = real_resident,
+    .advise = real_advise,
     .now_ns = real_now_ns,
     .sleep_ns = real_sleep_ns,
     .random = real_random,

@@ -62,6 +62,8 @@ struct weir_sys {
     void (*unmap)(void *data, size_t size);
     /* 1 if all of the range is in the page cache, 0 if not or not known. */
     int (*resident)(int fd, uint64_t off, uint64_t len);
+    /* What the page cache may do with a file: POSIX_FADV_…, of all of it. */
+    int (*advise)(int fd, int advice);
     uint64_t (*now_ns)(enum weir_clock clock);
     void (*sleep_ns)(uint64_t ns);
     int (*random)(void *buf, size_t size);

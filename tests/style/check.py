@@ -18,8 +18,8 @@ SKIPPED_DIRS = {"corpus", "__pycache__", "results", "node_modules", ".venv"}
 
 # A directory includes only from those before it. Workloads know the store, but neither each other
 # nor a tier nor the io layer. The planner only computes.
-ORDER = ["util", "io", "tier", "store", "ckpt", "data", "series", "registry", "plan", "gpu",
-         "serve", "cli"]
+ORDER = ["util", "io", "tier", "store", "ckpt", "data", "series", "registry", "plan", "measure",
+         "gpu", "serve", "cli"]
 WORKLOADS = {"ckpt", "data", "series", "registry"}
 COMPUTING = {"plan"}
 # Ones that are gone or yet to come are no problem; one that is not listed here is.
@@ -69,6 +69,8 @@ def may_include(layer, other):
         return True
     if layer in COMPUTING:
         return other == "util"
+    if layer == "measure":  # storage, not what is stored
+        return other in ("util", "io", "tier")
     if layer in WORKLOADS:
         return other in ("util", "store")
     return ORDER.index(other) < ORDER.index(layer)

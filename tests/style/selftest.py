@@ -25,6 +25,8 @@ CASES = [
     ("src/data/other.c", HEAD + '#include "ckpt/ckpt.h"\n', "not above it"),
     ("src/plan/good.c", HEAD + '#include "util/opt.h"\n', ""),
     ("src/plan/bad.c", HEAD + '#include "io/io.h"\n', "not above it"),
+    ("src/measure/good.c", HEAD + '#include "tier/tier.h"\n#include "io/io.h"\n', ""),
+    ("src/measure/store.c", HEAD + '#include "store/store.h"\n', "not above it"),
     ("src/gpu/good.c", HEAD + '#include "ckpt/ckpt.h"\n', ""),
     ("src/gpu/up.c", HEAD + '#include "serve/serve.h"\n', "not above it"),
     ("src/cli/good.c", HEAD + '#include "cli/cli.h"\n#include "store/store.h"\nint x = open(1);\n',
