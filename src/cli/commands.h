@@ -19,5 +19,16 @@ extern const struct command cmd_data_stats;
 extern const struct command cmd_data_stream;
 extern const struct command cmd_data_tune;
 extern const struct command cmd_data_verify;
+extern const struct command cmd_plan_catalog;
+extern const struct command cmd_plan_checkpoint;
+extern const struct command cmd_plan_cliff;
+extern const struct command cmd_plan_cluster;
+extern const struct command cmd_plan_cost;
+extern const struct command cmd_plan_durability;
+extern const struct command cmd_plan_endurance;
+extern const struct command cmd_plan_format;
+extern const struct command cmd_plan_interval;
+extern const struct command cmd_plan_raid;
+extern const struct command cmd_plan_read;
 
 #endif

@@ -5,40 +5,9 @@
 #include "cli/doc.h"
 #include "cli/format.h"
 
-enum { WIDTH = 80, INDENT = 2, NAME_WIDTH_MAX = 24 };
+enum { INDENT = 2, NAME_WIDTH_MAX = 24 };
 
 static bool in_part; /* what is below such a heading is indented, without a blank line between */
-
-/* Prints text from column `at`, later lines from column `indent`. */
-static void wrap(const char *text, int at, int indent)
-{
-    int column = at;
-    while (*text) {
-        if (*text == '\n') {
-            printf("\n");
-            column = 0;
-            text++;
-            continue;
-        }
-        size_t size = strcspn(text, " \n");
-        char word[256];
-        snprintf(word, sizeof word, "%.*s", (int)size, text);
-        int width = format_width(word);
-        if (column > indent && column + 1 + width > WIDTH) {
-            printf("\n");
-            column = 0;
-        }
-        if (column < indent)
-            column += printf("%*s", indent - column, "");
-        else if (column > indent)
-            column += printf(" ");
-        printf("%s", word);
-        column += width;
-        text += size;
-        text += strspn(text, " ");
-    }
-    printf("\n");
-}
 
 static void begin(void)
 {
@@ -54,7 +23,7 @@ static void paragraph(const char *text)
 {
     if (!in_part)
         printf("\n");
-    wrap(text, 0, in_part ? INDENT : 0);
+    format_wrap(text, 0, in_part ? INDENT : 0);
 }
 
 static void terms(const struct doc_term *term, size_t count)
@@ -73,7 +42,7 @@ static void terms(const struct doc_term *term, size_t count)
             at = 0;
         }
         printf("%*s", indent - at, "");
-        wrap(term[i].text, indent, indent);
+        format_wrap(term[i].text, indent, indent);
     }
 }
 

@@ -4,11 +4,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "util/opt.h"
 
-enum { NS_PER_S = 1000000000, NAME_WIDTH = 14 };
+enum { NS_PER_S = 1000000000, NAME_WIDTH = 14, LINE_WIDTH = 80 };
 
 int format_width(const char *text)
 {
@@ -101,4 +102,34 @@ void format_field(const char *name, const char *fmt, ...)
     vprintf(fmt, args);
     va_end(args);
     putchar('\n');
+}
+
+void format_wrap(const char *text, int at, int indent)
+{
+    int column = at;
+    while (*text) {
+        if (*text == '\n') {
+            printf("\n");
+            column = 0;
+            text++;
+            continue;
+        }
+        size_t size = strcspn(text, " \n");
+        char word[256];
+        snprintf(word, sizeof word, "%.*s", (int)size, text);
+        int width = format_width(word);
+        if (column > indent && column + 1 + width > LINE_WIDTH) {
+            printf("\n");
+            column = 0;
+        }
+        if (column < indent)
+            column += printf("%*s", indent - column, "");
+        else if (column > indent)
+            column += printf(" ");
+        printf("%s", word);
+        column += width;
+        text += size;
+        text += strspn(text, " ");
+    }
+    printf("\n");
 }

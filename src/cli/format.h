@@ -29,5 +29,7 @@ int format_bar(double value, double most);
 void format_bin(uint64_t from_bytes, uint64_t count, uint64_t most);
 /* One line of a two-column table. */
 void format_field(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Prints text from column `at`, later lines from column `indent`, 80 columns wide. */
+void format_wrap(const char *text, int at, int indent);
 
 #endif

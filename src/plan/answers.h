@@ -1,0 +1,39 @@
+/* answers.h - the questions: each takes what was told and fills an answer (which begins as zeros).
+ * They return 0, or -EINVAL with a text that names what is missing or makes no sense. Pure.
+ */
+#ifndef WEIR_PLAN_ANSWERS_H
+#define WEIR_PLAN_ANSWERS_H
+
+#include "plan/answer.h"
+#include "plan/catalog.h"
+#include "plan/keys.h"
+
+int weir_plan_ask_read(struct weir_plan_answer *a, const struct weir_plan_in *in);
+int weir_plan_ask_checkpoint(struct weir_plan_answer *a, const struct weir_plan_in *in);
+int weir_plan_ask_interval(struct weir_plan_answer *a, const struct weir_plan_in *in);
+/* device: the one that is told, or what was measured. */
+int weir_plan_ask_raid(struct weir_plan_answer *a, const struct weir_plan_in *in,
+                       const struct weir_plan_device *device);
+int weir_plan_ask_cliff(struct weir_plan_answer *a, const struct weir_plan_in *in);
+int weir_plan_ask_endurance(struct weir_plan_answer *a, const struct weir_plan_in *in);
+int weir_plan_ask_durability(struct weir_plan_answer *a, const struct weir_plan_in *in);
+int weir_plan_ask_cost(struct weir_plan_answer *a, const struct weir_plan_in *in);
+int weir_plan_ask_format(struct weir_plan_answer *a, const struct weir_plan_in *in);
+
+/* ---- what several of them need ---- */
+
+static inline double weir_plan_seconds(uint64_t ns)
+{
+    return (double)ns / 1e9;
+}
+/* The size of a checkpoint: as told, or of the model. */
+struct weir_plan_save {
+    double bytes, weight_bytes, optimizer_bytes; /* the last two 0: not known */
+    const char *state;                           /* NULL: not of the catalog */
+};
+int weir_plan_save_of(struct weir_plan_save *out, const struct weir_plan_in *in);
+double weir_plan_nodes(const struct weir_plan_in *in); /* rounded up; 0: gpus were not told */
+/* The mean time between failures of the job. */
+int weir_plan_mtbf_of(double *out_s, const struct weir_plan_in *in);
+
+#endif
