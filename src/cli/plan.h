@@ -10,20 +10,13 @@
 
 extern struct weir_plan_in plan_in;
 
+/* clang-format off */
 #define PLAN_FROM                                                                                  \
-    {"file",                                                                                       \
-     'f',                                                                                          \
-     WEIR_OPT_TEXT,                                                                                \
-     WEIR_PLAN_AT(file),                                                                           \
-     NULL,                                                                                         \
-     "FILE",                                                                                       \
-     "a plan: JSON with sections and keys; options count more",                                    \
-     0,                                                                                            \
-     0},                                                                                           \
-    {                                                                                              \
-        "profile", 'p', WEIR_OPT_TEXT, WEIR_PLAN_AT(profile), NULL, "FILE",                        \
-            "what weir bench --save measured; the plan counts more", 0, 0                          \
-    }
+    {"file", 0, WEIR_OPT_TEXT, WEIR_PLAN_AT(file), NULL, "FILE",                                   \
+     "a plan: JSON with sections and keys; options count more", 0, 0},                             \
+    {"profile", 0, WEIR_OPT_TEXT, WEIR_PLAN_AT(profile), NULL, "FILE",                             \
+     "what weir bench --save measured; the plan counts more", 0, 0}
+/* clang-format on */
 
 #define PLAN_JSON                                                                                  \
     "question, choice (some), figures: an object of numbers whose names end with their unit "      \

@@ -173,7 +173,7 @@ extern const struct weir_plan_key weir_plan_keys[]; /* ended by a NULL section *
     WEIR_PLAN_COUNT_OPT("keep", keep, "5", "checkpoints kept on the shared storage", 1, 1e6)
 #define PLAN_DEVICE                                                                                \
     WEIR_PLAN_TEXT_OPT("device", device, "nvme", "of the catalog: see weir plan catalog")
-#define PLAN_DEVICES      WEIR_PLAN_COUNT_OPT("devices", devices, "1", "that share the load", 1, 1e6)
+#define PLAN_DEVICES      WEIR_PLAN_COUNT_OPT("devices", devices, "1", "that share it", 1, 1e6)
 #define PLAN_DEVICE_BYTES WEIR_PLAN_SIZE_OPT("device-size", device_bytes, "7.5TB", "of one device")
 #define PLAN_PCIE                                                                                  \
     WEIR_PLAN_TEXT_OPT("pcie", pcie, "gen4", "each device's four lanes: gen3, gen4, gen5")

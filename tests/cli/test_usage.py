@@ -70,12 +70,14 @@ def test_help(weir):
     assert overview == weir("--help").out == weir("-h").out
     doc = weir.json("help")
     names = [c["name"] for c in doc["commands"]]
-    assert sorted(n for n in names if not n.startswith(("ckpt ", "data "))) == [
+    assert sorted(n for n in names if not n.startswith(("ckpt ", "data ", "plan "))) == [
                              "cat", "gc", "get", "help", "init", "log ls", "log show",
                              "log verify", "ls", "put", "rm", "stat", "verify", "version"]
     assert {"ckpt diff", "ckpt export", "ckpt import", "ckpt keep", "ckpt ls", "ckpt prune",
             "ckpt rm", "ckpt show", "ckpt verify"} <= set(names)
     assert {"data cat", "data index", "data ls", "data stats"} <= set(names)
+    assert {"plan read", "plan checkpoint", "plan interval", "plan raid", "plan cliff",
+            "plan endurance", "plan durability", "plan cost", "plan format"} <= set(names)
     for command in doc["commands"]:
         assert f"  {command['name']} " in overview and command["summary"] in overview
         words = command["name"].split()
