@@ -23,7 +23,7 @@ const struct command cmd_plan_format = {
              "them into, how many shards, what single files cost on that storage, and how to "
              "mount it.",
     .example = "weir plan format --kind images --samples 1.3M --sample-bytes 110kB\n"
-               "weir plan format --kind text --access sequential --samples 1B --sample-bytes 4K",
+               "weir plan format --kind text --samples 1B --sample-bytes 4K --device hdd",
     .json = PLAN_JSON,
     .options = options,
     .fields = &plan_in,
