@@ -50,6 +50,7 @@ struct cli {
     weir_store *store;
     json_t *doc;   /* what --json prints at the end */
     bool reported; /* the document is written already, with the failure in it */
+    int status;    /* the exit code if nothing fails: that of a command that was run, or 0 */
     bool usage;    /* the failure is in how the command was called: exit 2 */
 };
 

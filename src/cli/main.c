@@ -76,6 +76,7 @@ const struct command *const cli_commands[] = {
     &cmd_plan_cost,
     &cmd_plan_format,
     &cmd_plan_catalog,
+    &cmd_trace,
     &cmd_gc,
     &cmd_version,
     &cmd_help,
@@ -129,7 +130,7 @@ static int exit_code(const struct cli *cli, int code)
         return EXIT_SIGNAL + stop_signal();
     if (cli->usage)
         return EXIT_USAGE;
-    return code ? EXIT_FAILURE : EXIT_SUCCESS;
+    return code ? EXIT_FAILURE : cli->status;
 }
 
 /* Results that could not be written are a failure, too. */

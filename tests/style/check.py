@@ -18,10 +18,10 @@ SKIPPED_DIRS = {"corpus", "__pycache__", "results", "node_modules", ".venv"}
 
 # A directory includes only from those before it. Workloads know the store, but neither each other
 # nor a tier nor the io layer. The planner only computes.
-ORDER = ["util", "io", "tier", "store", "ckpt", "data", "series", "registry", "plan", "measure",
-         "gpu", "serve", "cli"]
+ORDER = ["util", "io", "tier", "store", "ckpt", "data", "series", "registry", "plan", "trace",
+         "measure", "gpu", "serve", "cli"]
 WORKLOADS = {"ckpt", "data", "series", "registry"}
-COMPUTING = {"plan"}
+COMPUTING = {"plan", "trace"}
 # Ones that are gone or yet to come are no problem; one that is not listed here is.
 
 # What goes through the table of src/util/sys.h, so that tests can make it fail.
