@@ -30,6 +30,7 @@ extern const struct command cmd_plan_format;
 extern const struct command cmd_plan_interval;
 extern const struct command cmd_plan_raid;
 extern const struct command cmd_plan_read;
+extern const struct command cmd_plan_simulate;
 extern const struct command cmd_trace;
 
 #endif

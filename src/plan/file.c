@@ -66,7 +66,7 @@ static int find_section(const struct reader *r)
                          line_of(&r->json), r->section, s.best);
     return weir_fail(EINVAL,
                      "line %u: there is no section '%s': they are model, data, cluster, storage, "
-                     "safety and cost",
+                     "safety, cost and simulate",
                      line_of(&r->json), r->section);
 }
 

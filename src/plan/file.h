@@ -14,7 +14,7 @@
 #include "plan/keys.h"
 
 enum {
-    WEIR_PLAN_VALUES_MAX = 96, /* more than there are keys; none may be there twice */
+    WEIR_PLAN_VALUES_MAX = 128, /* more than there are keys; none may be there twice */
     WEIR_PLAN_VALUE_MAX = 64,
     WEIR_PLAN_FILE_BYTES_MAX = 1 << 20,
 };

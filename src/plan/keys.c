@@ -1,6 +1,8 @@
 /* keys.c - see keys.h. */
 #include "plan/keys.h"
 
+#include "plan/sim_keys.h"
+
 const struct weir_plan_key weir_plan_keys[] = {
     {"model", PLAN_PARAMETERS},
     {"model", PLAN_SAVE},
@@ -76,5 +78,21 @@ const struct weir_plan_key weir_plan_keys[] = {
     {"cost", PLAN_LUSTRE},
     {"cost", PLAN_EGRESS},
     {"cost", PLAN_EGRESS_USD},
+    {"simulate", PLAN_SIM_STEPS},
+    {"simulate", PLAN_SIM_DATA_ON},
+    {"simulate", PLAN_SIM_SAVE_TO},
+    {"simulate", PLAN_SIM_INTERVALS},
+    {"simulate", PLAN_SIM_EVERY},
+    {"simulate", PLAN_SIM_SYNC},
+    {"simulate", PLAN_SIM_QUEUE},
+    {"simulate", PLAN_SIM_STAGING},
+    {"simulate", PLAN_SIM_SAVE_RATE},
+    {"simulate", PLAN_SIM_NO_FAILURES},
+    {"simulate", PLAN_SIM_LOSS_SHARE},
+    {"simulate", PLAN_SIM_DETECT},
+    {"simulate", PLAN_SIM_SPARES},
+    {"simulate", PLAN_SIM_NODE_REPAIR},
+    {"simulate", PLAN_SIM_SEED},
+    {"simulate", PLAN_SIM_RUNS},
     {0},
 };

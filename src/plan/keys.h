@@ -37,9 +37,15 @@ struct weir_plan_in {
     /* costs */
     uint64_t size_bytes, glacier_bytes, s3_bytes, ebs_bytes, lustre_bytes, egress_bytes;
     double egress_usd;
+    /* simulate */
+    uint64_t steps, save_every, queue, staging_bytes, save_rate, spares, seed, runs;
+    uint64_t detect_ns, node_repair_ns;
+    double loss_share;
+    bool sync, no_failures;
+    const char *data_on, *save_to, *intervals;
     /* no keys: where the others come from (flags count more than the file, the file more than a
-     * measured profile), and where a page goes to */
-    const char *file, *profile, *html;
+     * measured profile), and where a page and charts go to */
+    const char *file, *profile, *html, *svg;
 };
 
 struct weir_plan_key {
