@@ -136,10 +136,11 @@ static void take_begun(struct weir_trace *trace, struct weir_trace_task *task,
         trace->cloning_pid = task->pid;
 }
 
+/* task may be NULL. */
 static void take_resumed(struct weir_trace *trace, struct weir_trace_task *task,
                          struct weir_line *line)
 {
-    if (!task->begun) {
+    if (!task || !task->begun) {
         trace->strange++; /* its beginning is not in the log */
         return;
     }
@@ -171,12 +172,14 @@ static void take_line(struct weir_trace *trace)
             weir_trace_task_end(&trace->tasks, task);
         return;
     }
+    if (line->form == WEIR_LINE_RESUMED) {
+        take_resumed(trace, weir_trace_task_find(&trace->tasks, line->pid), line);
+        return;
+    }
     if (!(task = task_of(trace, line->pid)))
         return;
     if (line->form == WEIR_LINE_BEGUN)
         take_begun(trace, task, line);
-    else if (line->form == WEIR_LINE_RESUMED)
-        take_resumed(trace, task, line);
     else
         take_call(trace, task, line, trace->now_ns);
 }
