@@ -75,6 +75,7 @@ const struct command *const cli_commands[] = {
     &cmd_plan_durability,
     &cmd_plan_cost,
     &cmd_plan_format,
+    &cmd_plan_cluster,
     &cmd_plan_simulate,
     &cmd_plan_catalog,
     &cmd_trace,

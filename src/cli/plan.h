@@ -33,8 +33,9 @@ const struct weir_profile *plan_profile(void);
 bool plan_was_told(const struct cli *cli, const char *option);
 /* Shows what an ask function returned code for. */
 int plan_answer(struct cli *cli, const struct weir_plan_answer *answer, int code);
-/* The parts of plan_answer(). */
-void plan_show(const struct cli *cli, const struct weir_plan_answer *answer);
+/* The parts of plan_answer(); not with --quiet or --json. */
+void plan_show_question(const struct cli *cli, const struct weir_plan_answer *answer);
+void plan_show_figures(const struct cli *cli, const struct weir_plan_answer *answer);
 json_t *plan_json(const struct weir_plan_answer *answer);
 /* A number, or null if there is none. */
 json_t *plan_number_json(double value);

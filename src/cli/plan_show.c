@@ -43,15 +43,21 @@ static void show_published(const struct weir_plan_answer *a)
     }
 }
 
-void plan_show(const struct cli *cli, const struct weir_plan_answer *a)
+void plan_show_question(const struct cli *cli, const struct weir_plan_answer *a)
 {
-    int width = name_width(a);
-    if (cli->quiet)
+    if (cli->quiet || cli->json)
         return;
     printf("%s\n", a->question);
     if (a->choice)
         printf("%*s%s\n", INDENT, "", a->choice);
     printf("\n");
+}
+
+void plan_show_figures(const struct cli *cli, const struct weir_plan_answer *a)
+{
+    int width = name_width(a);
+    if (cli->quiet || cli->json)
+        return;
     for (unsigned i = 0; i < a->figure_count; i++) {
         const struct weir_plan_figure *f = &a->figures[i];
         printf("%*s%s%*s  %s\n", INDENT, "", f->name, format_padding(f->name, width), "",
@@ -87,6 +93,7 @@ static const char *unit_name(enum weir_plan_unit unit)
         [WEIR_PLAN_USD_PER_MONTH] = "usd_per_month",
         [WEIR_PLAN_PER_S] = "per_s",
         [WEIR_PLAN_COUNT] = "count",
+        [WEIR_PLAN_MANY] = "count",
         [WEIR_PLAN_NUMBER] = "number",
         [WEIR_PLAN_SHARE] = "share",
         [WEIR_PLAN_CHANCE] = "chance",
@@ -116,9 +123,11 @@ int plan_answer(struct cli *cli, const struct weir_plan_answer *answer, int code
 {
     if (code == -EINVAL)
         return cli_usage(cli, "%s", weir_error_text());
-    if (!code && cli->json)
+    if (code)
+        return code;
+    plan_show_question(cli, answer);
+    plan_show_figures(cli, answer);
+    if (cli->json)
         cli->doc = plan_json(answer);
-    else if (!code)
-        plan_show(cli, answer);
-    return code;
+    return 0;
 }

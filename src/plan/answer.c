@@ -158,9 +158,10 @@ static void put_usd(char *out, double value, const char *after)
 
 static void put_share(char *out, double value)
 {
-    double percent = 100 * value;
-    snprintf(out, WEIR_PLAN_TEXT_MAX, percent != 0 && fabs(percent) < 0.01 ? "%.2g %%" : "%.2f %%",
-             percent);
+    if (value > 0 && value < 0.0001)
+        snprintf(out, WEIR_PLAN_TEXT_MAX, "< 0.01 %%");
+    else
+        snprintf(out, WEIR_PLAN_TEXT_MAX, "%.2f %%", 100 * value);
 }
 
 static void put_count(char *out, double value)
@@ -178,6 +179,7 @@ const char *weir_plan_text(char out[WEIR_PLAN_TEXT_MAX], enum weir_plan_unit uni
                                         " TB/s", " PB/s", " EB/s"};
     static const char *const each[] = {"/s",          "K/s",   "M/s",  " billion/s",
                                        " trillion/s", "e15/s", "e18/s"};
+    static const char *const many[] = {"", "K", "M", "B", "T", "e15", "e18"};
     if (isinf(value))
         snprintf(out, WEIR_PLAN_TEXT_MAX, unit == WEIR_PLAN_S ? "never" : "no limit");
     else if (unit == WEIR_PLAN_BYTES)
@@ -186,6 +188,8 @@ const char *weir_plan_text(char out[WEIR_PLAN_TEXT_MAX], enum weir_plan_unit uni
         put_metric(out, value, rates);
     else if (unit == WEIR_PLAN_PER_S)
         put_metric(out, value, each);
+    else if (unit == WEIR_PLAN_MANY)
+        put_metric(out, value, many);
     else if (unit == WEIR_PLAN_S)
         put_time(out, value);
     else if (unit == WEIR_PLAN_USD || unit == WEIR_PLAN_USD_PER_MONTH)

@@ -14,6 +14,7 @@ enum weir_plan_unit {
     WEIR_PLAN_USD_PER_MONTH,
     WEIR_PLAN_PER_S, /* operations, samples, tokens */
     WEIR_PLAN_COUNT,
+    WEIR_PLAN_MANY, /* a count in short: 70B */
     WEIR_PLAN_NUMBER,
     WEIR_PLAN_SHARE, /* shown in % */
     WEIR_PLAN_CHANCE,

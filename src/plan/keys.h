@@ -143,7 +143,7 @@ extern const struct weir_plan_key weir_plan_keys[]; /* ended by a NULL section *
 #define PLAN_SNAPSHOT                                                                              \
     WEIR_PLAN_RATE_OPT("snapshot-rate", snapshot_rate, "25GB/s", "from a GPU to DRAM")
 #define PLAN_NODE_MTBF                                                                             \
-    WEIR_PLAN_TIME_OPT("node-mtbf", node_mtbf_ns, "5y", "between failures of one node")
+    WEIR_PLAN_TIME_OPT("node-mtbf", node_mtbf_ns, "250d", "between failures of one node")
 #define PLAN_MTBF                                                                                  \
     WEIR_PLAN_TIME_OPT("mtbf", mtbf_ns, NULL, "between failures of the job, if it is known")
 #define PLAN_RESTART                                                                               \
