@@ -39,7 +39,7 @@ static void mistakes(void)
         {"[]", "line 1: a plan is an object"},
         {"{} 5", "line 1: it is not JSON"},
         {"{\"modle\": {}}", "line 1: there is no section 'modle': did you mean 'model'?"},
-        {"{\"xyzzy\": {}}", "they are model, data, cluster, storage, safety and cost"},
+        {"{\"xyzzy\": {}}", "they are model, data, cluster, storage, safety, cost and simulate"},
         {"{\"model\": 7}", "line 1: the section 'model' is not an object"},
         {"{\n\n\"model\": {\"paramters\": 1}}",
          "line 3: model.paramters: there is no such key: did you mean 'parameters'?"},
