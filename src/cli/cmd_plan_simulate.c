@@ -202,8 +202,9 @@ const struct command cmd_plan_simulate = {
         "is only on its NVMe with it. With several --intervals, each is simulated; with --runs, "
         "from several seeds. The same seed gives the same answer on every machine.",
     .example = "weir plan simulate --gpus 512 --step 5s --checkpoint 1TB --write-rate 50GB/s\n"
-               "weir plan simulate --gpus 4096 --step 2s --batch-bytes 4MB --read-rate 200GB/s "
-               "--parameters 70B --write-rate 100GB/s --intervals auto --runs 20 --html sim.html",
+               "weir plan simulate --gpus 4096 --step 2s --batch-bytes 4MB \\\n"
+               "    --read-rate 200GB/s --parameters 70B --write-rate 100GB/s \\\n"
+               "    --intervals auto --runs 20 --html sim.html",
     .json = "gpus, nodes, seed, runs, young_interval_s (null: no failures, or saves that cost "
             "nothing); of the best interval: interval_s, goodput, lost_share, read_share, "
             "checkpoint_share, restart_share (these add up to 1), goodput_min, goodput_max and "
