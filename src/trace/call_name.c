@@ -80,8 +80,8 @@ void weir_call_stat(struct weir_call *call)
     struct weir_span size;
     int64_t bytes;
     bool named = !by_fd && weir_call_path(call, by_path ? -1 : 0, !by_path, path);
-    if (named && weir_trace_path_is_program(path))
-        return;
+    if (named && (weir_trace_path_is_program(path) || weir_span_has(line->args, "S_IFDIR")))
+        return; /* whoever wants a real path looks at every directory on the way */
     call->trace->stats += named;
     if (named && line->has_result && !line->result && weir_span_has(line->args, "S_IFREG"))
         file = weir_trace_file_get(&call->trace->files, path);

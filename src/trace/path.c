@@ -54,7 +54,7 @@ bool weir_trace_path_is_program(const char *path)
 {
     static const char *const places[] = {"/proc/",  "/sys/", "/dev/",  "/run/", "/usr/",  "/lib/",
                                          "/lib64/", "/bin/", "/sbin/", "/etc/", "/memfd:"};
-    static const char *const parts[] = {"/site-packages/", "/dist-packages/", "/__pycache__/",
+    static const char *const parts[] = {"/site-packages", "/dist-packages", "/__pycache__",
                                         "/lib/python3", ".so."};
     static const char *const ends[] = {".py", ".pyc", ".pyi", ".so", ".sh", "/pyvenv.cfg"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)

@@ -409,6 +409,30 @@ def test_saves_that_are_waited_for_or_may_be_lost(weir, sync):
     assert f"{waited['now_s']:.2f} s of {doc['seconds']:.2f} s" in waited["what"]
 
 
+@needs_strace
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_program_that_saves(weir, sync):
+    doc = trace(weir, script(weir, f"""
+        import os
+        for step in range(2):
+            with open("ckpt.tmp", "wb") as file:
+                for _ in range(4):
+                    file.write(bytes(1 << 20))
+                if {sync}:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace("ckpt.tmp", "ckpt")
+        with open("log", "ab") as file:
+            file.write(b"2 saves")
+    """))
+    assert [(one["bytes"], one["synced"], one["unsafe"], one["in_place"])
+            for one in doc["bursts"]] == [(4 * MIB, sync, not sync, False)] * 2
+    assert {one["path"] for one in doc["bursts"]} == {str(weir.cwd / "ckpt")}
+    assert kinds(doc, "danger") == ([] if sync else ["fsync-missing"])
+    assert doc["syncs"] == 2 * sync and doc["renames"] == 2
+    assert doc["data"]["write_bytes"] == 8 * MIB + 7
+
+
 def test_pages_open_and_say_it(weir):
     log_of(weir, [*small_files("/data/<&>", 500), *save("/c/a", False, 10)])
     out = weir("trace", "--log", "made.log", "--html", "r.html", "--svg", "r.svg").out
