@@ -9,6 +9,7 @@ extern const struct command cmd_ckpt_diff, cmd_ckpt_export, cmd_ckpt_import, cmd
 extern const struct command cmd_cat, cmd_gc, cmd_get, cmd_help, cmd_init, cmd_log_ls, cmd_log_show,
     cmd_log_verify, cmd_ls, cmd_put, cmd_rm, cmd_stat, cmd_verify, cmd_version;
 /* One a line: they grow. */
+extern const struct command cmd_bench;
 extern const struct command cmd_data_cat;
 extern const struct command cmd_data_index;
 extern const struct command cmd_data_ls;

@@ -79,6 +79,7 @@ const struct command *const cli_commands[] = {
     &cmd_plan_simulate,
     &cmd_plan_catalog,
     &cmd_trace,
+    &cmd_bench,
     &cmd_gc,
     &cmd_version,
     &cmd_help,
