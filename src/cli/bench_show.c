@@ -61,8 +61,11 @@ const char *bench_cliff_text(char out[256], const struct bench *bench)
     if (bench->cliff.fell)
         snprintf(out, 256, "the rate fell after %s, from %s to %s, and stayed there", wrote, before,
                  bench_rate_text(after, bench->cliff.after_bytes_per_s));
-    else
+    else if (bench->cliff.is_known)
         snprintf(out, 256, "the rate did not fall within %s: %s throughout", wrote,
+                 bench_rate_text(before, bench_rate(bench->long_write)));
+    else
+        snprintf(out, 256, "%s at %s were over too soon to tell whether the rate falls", wrote,
                  bench_rate_text(before, bench_rate(bench->long_write)));
     return out;
 }
@@ -199,10 +202,10 @@ static json_t *long_json(const struct bench *bench)
     json_t *slots = json_array();
     for (uint32_t i = 0; i < r->slots; i++)
         json_array_append_new(slots, json_integer((json_int_t)r->slot_bytes[i]));
-    return json_pack("{s:I, s:f, s:b, s:I, s:f, s:f, s:f, s:o}", "bytes", (json_int_t)r->bytes,
-                     "seconds", (double)r->time_ns / 1e9, "fell", bench->cliff.fell, "at_bytes",
-                     (json_int_t)bench->cliff.at_bytes, "before_bytes_per_s",
-                     bench->cliff.before_bytes_per_s, "after_bytes_per_s",
+    return json_pack("{s:I, s:f, s:b, s:b, s:I, s:f, s:f, s:f, s:o}", "bytes", (json_int_t)r->bytes,
+                     "seconds", (double)r->time_ns / 1e9, "known", bench->cliff.is_known, "fell",
+                     bench->cliff.fell, "at_bytes", (json_int_t)bench->cliff.at_bytes,
+                     "before_bytes_per_s", bench->cliff.before_bytes_per_s, "after_bytes_per_s",
                      bench->cliff.after_bytes_per_s, "slot_s", (double)r->slot_ns / 1e9,
                      "slot_bytes", slots);
 }

@@ -29,15 +29,17 @@ static const struct weir_opt options[] = {
     {"size", 0, WEIR_OPT_SIZE, AT(size), "1G", "SIZE",
      "of the data that are read, and of a checkpoint; never more than an eighth of what is free",
      4 << 20, 0},
-    {"long", 0, WEIR_OPT_SIZE, AT(long_bytes), "4G", "SIZE",
-     "of the long write; never more than an eighth of what is free; 0: none", 0, 0},
+    {"long-write", 0, WEIR_OPT_SIZE, AT(long_bytes), "4G", "SIZE",
+     "written at a stretch, to find where the rate falls; never more than an eighth of what is "
+     "free; 0: none",
+     0, 0},
     {"blocks", 0, WEIR_OPT_TEXT, AT(blocks), "4K,16K,64K,256K,1M,4M", "SIZE,SIZE",
      "block sizes to try", 0, 0},
     {"depths", 0, WEIR_OPT_TEXT, AT(depths), "1,2,4,8,16,32,64", "N,M",
      "numbers of requests under way to try", 0, 0},
     {"threads", 0, WEIR_OPT_TEXT, AT(threads), NULL, "N,M",
      "numbers of readers to try (default: 1, 2, 4, up to twice the processors and 16)", 0, 0},
-    {"parallel", 'p', WEIR_OPT_NUMBER, AT(parallel), "4", "N",
+    {"parallel", 0, WEIR_OPT_NUMBER, AT(parallel), "4", "N",
      "writers of a checkpoint, readers of shards, askers of lookups", 1, 64},
     {"only", 0, WEIR_OPT_TEXT, AT(only), NULL, "PART,PART",
      "measure only some of: basic, blocks, depths, threads, checkpoint, long, shards, lookup", 0,
@@ -140,6 +142,10 @@ static int run_steps(struct cli *cli, struct weir_place *place, uint64_t begin_n
             break;
         progress_pause();
         bench_show_step(cli, &bench, &bench.steps[i]);
+        if (cli_flush() == -EPIPE) { /* a reader of a pipe wants to see it, too, or is gone */
+            stop_for_closed_pipe();
+            code = stop_fail();
+        }
         progress_resume();
         progress_item();
     }
@@ -328,13 +334,13 @@ const struct command cmd_bench = {
         "file:///data?profile=FILE keeps as many requests under way as it says.",
     .example = "weir bench /mnt/nvme\n"
                "weir bench /mnt/nvme --seconds 0.2 --only checkpoint,shards,lookup\n"
-               "weir bench /mnt/nvme --long 200G --limit 20m --only long\n"
+               "weir bench /mnt/nvme --long-write 200G --limit 20m --only long\n"
                "weir bench s3://bucket/prefix --size 256M --html bucket.html\n"
                "weir bench /mnt/nvme --save nvme.json --html nvme.html",
     .json = "url, kind, engine, memory, direct, data_bytes, seconds, cut (time was up), steps: an "
             "array of part, op, order, direct, fresh, block_bytes, depth, threads, and bytes, "
             "requests, seconds, bytes_per_s, iops, latency_s_p50, latency_s_p99, latency_s_max, "
-            "cache, cached_share, or error; long_write: bytes, seconds, fell, at_bytes, "
+            "cache, cached_share, or error; long_write: bytes, seconds, known, fell, at_bytes, "
             "before_bytes_per_s, after_bytes_per_s, slot_s, slot_bytes, or null; profile: see "
             "docs/bench-storage.md. With --clean: url, removed",
     .options = options,

@@ -76,6 +76,7 @@ void weir_cliff_find(struct weir_cliff *out, const uint64_t *slot_bytes, uint32_
     out->before_bytes_per_s = out->after_bytes_per_s = median(rates, windows);
     if (windows < WINDOWS_MIN)
         return;
+    out->is_known = true;
     uint32_t cut = best_cut(rates, windows);
     double before = median(rates, cut), after = median(rates + cut, windows - cut);
     double limit = fell_to * before;

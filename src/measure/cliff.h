@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct weir_cliff {
+    bool is_known; /* it was long enough to tell */
     bool fell;
     uint64_t at_bytes;                            /* so much was written before it fell */
     double before_bytes_per_s, after_bytes_per_s; /* medians; the same if it did not fall */

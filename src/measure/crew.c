@@ -139,6 +139,8 @@ static void hand_out(struct weir_crew *crew, struct weir_worker *worker, unsigne
                              .depth = depth,
                              .wraps = wraps,
                              .bytes_left = job->bytes ? job->bytes / crew->count : UINT64_MAX};
+    if (worker->bytes_left < job->block_bytes)
+        worker->bytes_left = job->block_bytes; /* one each, at least */
     worker->begin = job->is_fresh || job->is_random ? 0 : index * part;
     worker->end = job->is_random ? whole : worker->begin + part;
     worker->at = worker->begin;

@@ -211,7 +211,7 @@ static int dir_prepare(struct weir_place *place, uint64_t bytes, uint64_t time_n
     const struct weir_job job = {.is_write = true,
                                  .is_direct = place->has_direct,
                                  .block_bytes = DATA_BLOCK_BYTES,
-                                 .depth = DATA_DEPTH,
+                                 .depth = place->has_rings ? DATA_DEPTH : 1,
                                  .threads = 1,
                                  .time_ns = time_ns,
                                  .bytes = bytes};

@@ -18,6 +18,7 @@
 #include "tier/tier.h"
 #include "util/err.h"
 #include "util/key.h"
+#include "util/profile.h"
 #include "util/sys.h"
 
 enum {
@@ -880,13 +881,30 @@ static int probe(struct weir_dirs *dirs, bool create)
     return weir_publish_probe(dirs);
 }
 
+/* What was asked for, else what was measured to be enough; 0: neither. */
+static int choose_depth(unsigned *out, const struct weir_file_options *opts)
+{
+    struct weir_profile profile;
+    *out = (unsigned)opts->depth;
+    if (!opts->profile || !*opts->profile)
+        return 0;
+    int code = weir_profile_load(&profile, opts->profile); /* a damaged one is told in any case */
+    if (!code && !*out)
+        *out = profile.best_depth < WEIR_FILE_DEPTH_MAX ? (unsigned)profile.best_depth
+                                                        : WEIR_FILE_DEPTH_MAX;
+    return code;
+}
+
 int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
                         const struct weir_file_options *opts)
 {
     struct file_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
-    int code = weir_dirs_open(&t->dirs, path, create);
+    unsigned depth = 0;
+    int code = choose_depth(&depth, opts);
+    if (!code)
+        code = weir_dirs_open(&t->dirs, path, create);
     if (!code)
         code = probe(t->dirs, create);
     if (!code)
@@ -896,7 +914,7 @@ int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io
         free(t);
         return code;
     }
-    t->tier = (struct weir_tier){&file_ops, NULL, WEIR_LEVEL_HOME, 0};
+    t->tier = (struct weir_tier){&file_ops, NULL, WEIR_LEVEL_HOME, depth};
     t->io = io;
     t->stripes.count = opts->stripe_count;
     t->stripes.bytes = opts->stripe_bytes;

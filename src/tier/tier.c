@@ -41,6 +41,14 @@ static const struct weir_opt file_options[] = {
      "on Lustre: bytes on one server before the next, a multiple of 64 KiB; 0: leave the layout to "
      "the file system",
      0, 0},
+    {"depth", 0, WEIR_OPT_NUMBER, AT(file.depth), "0", "N",
+     "requests that one stream has under way; 0: what the profile says, or 16", 0,
+     WEIR_FILE_DEPTH_MAX},
+    {"profile", 0, WEIR_OPT_TEXT, AT(file.profile), NULL, "FILE",
+     "what weir bench --save measured here: the depth is the smallest that reached 95 % of the "
+     "best "
+     "rate",
+     0, 0},
     {0},
 };
 

@@ -88,9 +88,12 @@ static inline void weir_tier_submit(struct weir_tier *tier, struct weir_req *req
 int weir_tier_call(struct weir_tier *tier, struct weir_req *req);
 
 /* One constructor for each kind. */
+enum { WEIR_FILE_DEPTH_MAX = 64 }; /* what the buffers of one stream's store allow */
 struct weir_file_options {
     uint64_t spare_bytes_max, spare_bytes_min; /* of deleted files kept to be written over */
     uint64_t stripe_count, stripe_bytes;       /* of large new files, on Lustre (io/stripe.h) */
+    uint64_t depth;      /* requests of a stream under way; 0: the profile's, or no wish */
+    const char *profile; /* of weir bench --save; "" or NULL: none */
 };
 int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io *io, bool create,
                         const struct weir_file_options *opts);

@@ -71,7 +71,7 @@ def test_help(weir):
     doc = weir.json("help")
     names = [c["name"] for c in doc["commands"]]
     assert sorted(n for n in names if not n.startswith(("ckpt ", "data ", "plan "))) == [
-                             "cat", "gc", "get", "help", "init", "log ls", "log show",
+                             "bench", "cat", "gc", "get", "help", "init", "log ls", "log show",
                              "log verify", "ls", "put", "rm", "stat", "trace", "verify", "version"]
     assert {"ckpt diff", "ckpt export", "ckpt import", "ckpt keep", "ckpt ls", "ckpt prune",
             "ckpt rm", "ckpt show", "ckpt verify"} <= set(names)

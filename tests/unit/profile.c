@@ -2,6 +2,8 @@
 #include <errno.h>
 
 #include "test.h"
+#include "tier/tier.h"
+#include "tmpdir.h"
 #include "util/profile.h"
 
 static void round_trip(void)
@@ -75,11 +77,55 @@ static void of_a_file(void)
     CHECK_EQ(weir_profile_load(&out, "/dev/zero"), -EFBIG);
 }
 
+/* The depth of a file tier: what is asked for, else what was measured. */
+static unsigned depth_of(const char *options, int expected)
+{
+    struct weir_io_options how = {.engine = "inline", .depth = 4, .pool_bytes_max = 8 << 20};
+    struct weir_io *io;
+    struct weir_url url;
+    struct weir_tier *tier = NULL;
+    char text[2 * PATH_MAX];
+    snprintf(text, sizeof text, "file://%s?%s", tmpdir(), options);
+    OK(weir_io_open(&io, &how));
+    OK(weir_url_parse(&url, text));
+    CHECK_EQ(weir_tier_open(&tier, &url, io, true), expected);
+    unsigned depth = tier ? tier->depth : 0;
+    weir_tier_close(tier);
+    weir_url_free(&url);
+    weir_io_close(io);
+    return depth;
+}
+
+static void of_a_tier(void)
+{
+    char path[PATH_MAX], options[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/profile.json", tmpdir());
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs("{\"weir_profile\": 1, \"best_depth\": 5}", file) > 0 && !fclose(file));
+    CHECK_EQ(depth_of("", 0), 0);
+    CHECK_EQ(depth_of("depth=9", 0), 9);
+    snprintf(options, sizeof options, "profile=%s", path);
+    CHECK_EQ(depth_of(options, 0), 5);
+    snprintf(options, sizeof options, "profile=%s&stats=1", path); /* through filters, too */
+    CHECK_EQ(depth_of(options, 0), 5);
+    snprintf(options, sizeof options, "depth=9&profile=%s", path);
+    CHECK_EQ(depth_of(options, 0), 9);
+    file = fopen(path, "w");
+    CHECK(file && fputs("{\"weir_profile\": 1, \"best_depth\": 1000}", file) > 0 && !fclose(file));
+    snprintf(options, sizeof options, "profile=%s", path);
+    CHECK_EQ(depth_of(options, 0), WEIR_FILE_DEPTH_MAX);
+    file = fopen(path, "w");
+    CHECK(file && fputs("{\"weir_profile\": 1, \"best_de", file) > 0 && !fclose(file));
+    depth_of(options, -EINVAL);
+    CHECK(strstr(weir_fail_last(), path));
+}
+
 int main(void)
 {
     RUN(round_trip);
     RUN(refused);
     RUN(unknown_names);
     RUN(of_a_file);
+    RUN(of_a_tier);
     return TEST_RESULT;
 }
