@@ -742,6 +742,7 @@ typedef struct weir_loader_stats {
     /* Of all that was read of the datasets' files since they were opened: what was in the page
      * cache and read from there, what was read through it, and what was read around it. */
     uint64_t cached_bytes, buffered_bytes, direct_bytes;
+    uint64_t mapped_bytes; /* what this loader found in the page cache and did not read at all */
 } weir_loader_stats;
 WEIR_API void weir_loader_stats_get(weir_loader *loader, weir_loader_stats *out);
 

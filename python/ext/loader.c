@@ -299,7 +299,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         return NULL;
     weir_loader_stats_get(loader, &s);
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:d,s:d,s:d,s:K,s:K,s:K,s:N,s:d,s:d,s:d,s:d,s:K,s:K,s:I,s:I,s:K,s:K,s:K}",
+        "{s:K,s:K,s:K,s:d,s:d,s:d,s:K,s:K,s:K,s:N,s:d,s:d,s:d,s:d,s:K,s:K,s:I,s:I,s:K,s:K,s:K,s:K}",
         "batches", (unsigned long long)s.batches, "samples", (unsigned long long)s.samples,
         "sample_bytes", (unsigned long long)s.sample_bytes, "stall_read_s",
         (double)s.stall_ns[WEIR_STALL_READ] / 1e9, "stall_decode_s",
@@ -312,7 +312,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         "memory_bytes_peak", (unsigned long long)s.memory_bytes_peak, "threads", s.threads,
         "prefetch", s.prefetch, "cached_bytes", (unsigned long long)s.cached_bytes,
         "buffered_bytes", (unsigned long long)s.buffered_bytes, "direct_bytes",
-        (unsigned long long)s.direct_bytes);
+        (unsigned long long)s.direct_bytes, "mapped_bytes", (unsigned long long)s.mapped_bytes);
 }
 
 static PyMethodDef methods[] = {

@@ -141,6 +141,9 @@ static void show_reads(void)
     uint64_t most = 0;
     for (int i = 0; i < WEIR_READ_SIZES; i++)
         most = stats->read_sizes[i] > most ? stats->read_sizes[i] : most;
+    if (stats->mapped_bytes)
+        format_field("mapped", "%s that were in memory already",
+                     weir_format_size(all, sizeof all, stats->mapped_bytes));
     if (!stats->reads)
         return;
     format_field(
@@ -260,14 +263,14 @@ static json_t *result_json(void)
                   "batch_size", (json_int_t)opts.batch, "threads", (json_int_t)stats->threads,
                   "prefetch", (json_int_t)stats->prefetch);
     json_t *more = json_pack(
-        "{s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:I, s:s, s:o, s:I, s:I}", "batches",
+        "{s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:s, s:o, s:I, s:I}", "batches",
         (json_int_t)stats->batches, "samples", (json_int_t)stats->samples, "sample_bytes",
         (json_int_t)stats->sample_bytes, "samples_per_s", rate(stats->samples), "bytes_per_s",
         rate(stats->sample_bytes), "time", time_json(), "reads", (json_int_t)stats->reads,
-        "read_bytes", (json_int_t)stats->read_bytes, "storage_bytes",
-        (json_int_t)result.storage_bytes, "warmth", loading_warmth(&result), "read_sizes",
-        read_sizes_json(), "memory_bytes_peak", (json_int_t)stats->memory_bytes_peak,
-        "memory_bytes_max", (json_int_t)opts.how.memory);
+        "read_bytes", (json_int_t)stats->read_bytes, "mapped_bytes",
+        (json_int_t)stats->mapped_bytes, "storage_bytes", (json_int_t)result.storage_bytes,
+        "warmth", loading_warmth(&result), "read_sizes", read_sizes_json(), "memory_bytes_peak",
+        (json_int_t)stats->memory_bytes_peak, "memory_bytes_max", (json_int_t)opts.how.memory);
     json_object_update(doc, more);
     json_decref(more);
     return doc;
@@ -337,7 +340,8 @@ const struct command cmd_data_stream = {
             "bytes_per_s; time: total_s, first_batch_s, stall_read_s, stall_decode_s, "
             "stall_queue_s, consumer_s, stalled_share, stalled_later_share (after the first "
             "batch), batches_waited_for; reads, read_bytes, "
-            "storage_bytes, warmth, read_sizes (an array of from_bytes, reads), "
+            "mapped_bytes (that were in memory already), storage_bytes, warmth, read_sizes (an "
+            "array of from_bytes, reads), "
             "memory_bytes_peak, memory_bytes_max",
     .options = options,
     .fields = &opts,

@@ -277,7 +277,7 @@ const char *loading_stall_name(int stall)
 
 const char *loading_warmth(const struct loading_result *result)
 {
-    uint64_t all = result->stats.read_bytes;
+    uint64_t all = result->stats.read_bytes + result->stats.mapped_bytes;
     if (!all)
         return "";
     double percent = 100.0 * (double)result->storage_bytes / (double)all;

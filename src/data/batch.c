@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/field.h"
+#include "util/copy.h"
 #include "util/err.h"
 #include "util/sys.h"
 
@@ -38,6 +39,7 @@ struct row {
 };
 
 struct weir_gather {
+    bool is_large; /* batches are pushed out of the cache before they are used */
     size_t wanted; /* columns that are there from the beginning; 0: all are taken */
     struct gathered columns[WEIR_COLUMNS_MAX];
     size_t count;
@@ -60,7 +62,8 @@ static int set_name(struct gathered *column, const char *name, size_t size)
     return code ? code : weir_growing_add(&column->name, "", 1);
 }
 
-int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count)
+int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count,
+                     bool is_large)
 {
     if (wanted_count > WEIR_FIELDS_MAX)
         return weir_fail(EINVAL, "%zu fields are wanted; a sample has at most %d", wanted_count,
@@ -69,6 +72,7 @@ int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t
     if (!gather)
         return weir_fail_memory();
     gather->wanted = wanted_count;
+    gather->is_large = is_large;
     int code = 0;
     for (size_t i = 0; i < wanted_count && !code; i++)
         code = set_name(&gather->columns[i], wanted[i], strlen(wanted[i]));
@@ -396,7 +400,9 @@ static void copy_row(const struct weir_gather *gather, uint64_t row, const weir_
         const struct cell *cell = &gather->columns[i].cells[row];
         const weir_column *to = &columns[i];
         uint64_t off = to->values ? to->values[row].off : row * cell->size;
-        if (cell->size)
+        if (cell->size && gather->is_large)
+            weir_copy_around((uint8_t *)to->data + off, cell->data, cell->size);
+        else if (cell->size)
             memcpy((uint8_t *)to->data + off, cell->data, cell->size);
     }
 }
@@ -424,9 +430,11 @@ static void copy_rows(struct weir_gather *gather, weir_batch *batch, struct weir
         while (!is_of(part, &row->which))
             part++;
         part->samples++;
-        weir_digest_add(&part->digest, weir_digest_of(row->which.number, row->data, row->size));
         batch->sample_bytes += row->size;
-        copy_row(gather, i, batch->info.columns);
+        if (i + 1 < gather->rows_count) /* where it begins, no processor expects it */
+            __builtin_prefetch(row[1].data);
+        copy_row(gather, i, batch->info.columns); /* fetches the bytes faster than a hash does */
+        weir_digest_add(&part->digest, weir_digest_of(row->which.number, row->data, row->size));
     }
 }
 

@@ -33,8 +33,10 @@ struct weir_batch {
 };
 
 struct weir_gather;
-/* wanted: the names of the only fields there shall be, copied; none: all. */
-int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count);
+/* wanted: the names of the only fields there shall be, copied; none: all. is_large: what is
+ * gathered ahead of its use is more than a cache holds. */
+int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count,
+                     bool is_large);
 void weir_gather_close(struct weir_gather *gather);
 
 /* A new batch, of at most `rows` samples. */

@@ -24,6 +24,7 @@ struct weir_data {
     struct weir_trust *trust; /* or NULL */
     struct weir_cache cache;
     struct weir_index *index;
+    struct weir_maps *maps;
     char *url, *schema, *index_name;
     char digest[2 * WEIR_SHA256_BYTES + 1];
     weir_data_info info;
@@ -343,6 +344,8 @@ static int open_parts(weir_data *data, struct opening *o)
         code = open_cache(data, &o->opts);
     if (!code)
         code = find_or_make(o);
+    if (!code)
+        code = weir_maps_open(&data->maps, weir_index_shards(data->index));
     return code ? code : fill_info(data, o);
 }
 
@@ -375,6 +378,7 @@ void weir_data_close(weir_data *data)
 {
     if (!data || data->generation != weir_fork_generation())
         return; /* in a forked child the parent's handles are left alone */
+    weir_maps_close(data->maps);
     weir_index_close(data->index);
     weir_cache_close(&data->cache);
     weir_store_close(data->store);
@@ -410,6 +414,11 @@ const char *weir_data_prefix(const weir_data *data)
 const struct weir_index *weir_data_index(const weir_data *data)
 {
     return data->index;
+}
+
+struct weir_maps *weir_data_maps(const weir_data *data)
+{
+    return data->maps;
 }
 
 uint64_t weir_data_count(const weir_data *data)

@@ -5,6 +5,7 @@
 #define WEIR_DATA_DATASET_H
 
 #include "data/index.h"
+#include "data/maps.h"
 
 /* 0, or -ECHILD in a forked child. */
 int weir_data_check(const weir_data *data);
@@ -12,6 +13,7 @@ weir_store *weir_data_store(const weir_data *data);
 /* "" or "data/imagenet/": in front of every key of the index. */
 const char *weir_data_prefix(const weir_data *data);
 const struct weir_index *weir_data_index(const weir_data *data);
+struct weir_maps *weir_data_maps(const weir_data *data);
 
 /* Opens the file that a sample is in; -ESTALE if it is not the one that was indexed. */
 int weir_data_object(const weir_data *data, const struct weir_place *place, weir_object **out);

@@ -161,7 +161,7 @@ static uint64_t memory_of(const struct weir_loader *loader, const struct weir_fe
     uint64_t window = source->window < source->samples ? source->window : source->samples;
     uint64_t piece, pieces = lanes_at_once(loader, source),
                     all = weir_index_bytes(source->supply.index);
-    if (source->is_scattered || source->supply.is_mapped)
+    if (source->is_scattered || source->supply.mapping == WEIR_MAPPING_ALL)
         return 0;
     if (loader->opts.flags & WEIR_LOADER_SHUFFLE && source->window == UINT64_MAX)
         return extent->compressed;
@@ -235,7 +235,8 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
                                           .prefix = weir_data_prefix(data),
                                           .index = index,
                                           .slabs = loader->slabs};
-    weir_store_set_keeps(source->supply.store, is_buffered(opts, index));
+    bool keeps = is_buffered(opts, index);
+    weir_store_set_keeps(source->supply.store, keeps);
     source->samples = weir_index_count(index);
     if (!source->samples)
         return weir_fail(EINVAL, "'%s' has no samples", weir_data_info_get(data)->url);
@@ -245,8 +246,10 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
     /* In order, what lies between a rank's batches is others'. */
     bool is_sparse =
         shuffles ? source->window == UINT64_MAX : (uint64_t)opts->ranks * opts->workers > 1;
-    source->supply.is_mapped = !extent.compressed && weir_supply_can_map(&source->supply);
-    source->is_scattered = is_sparse && !extent.compressed && !source->supply.is_mapped;
+    if (!extent.compressed)
+        source->supply.mapping = weir_supply_mapping(&source->supply, keeps);
+    source->is_scattered =
+        is_sparse && !extent.compressed && source->supply.mapping != WEIR_MAPPING_ALL;
     if (source->row_bytes > loader->row_bytes)
         loader->row_bytes = source->row_bytes;
     uint64_t batch, all;

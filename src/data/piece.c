@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/map.h"
 #include "store/store.h"
 #include "util/sys.h"
 
@@ -92,7 +91,7 @@ int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, 
     struct weir_piece plan = {.shard = number, .first = first, .count = count};
     weir_index_shard(supply->index, number, &shard);
     int code = 0;
-    if (shard.codec[0] || supply->is_mapped) {
+    if (shard.codec[0] || supply->mapping == WEIR_MAPPING_ALL) {
         plan.kind = shard.codec[0] ? WEIR_PIECE_SHARD : WEIR_PIECE_MAP;
         plan.first = shard.first;
         plan.count = shard.samples;
@@ -262,31 +261,68 @@ static int load_shard(struct weir_piece *piece, const struct weir_supply *supply
 
 /* ---- maps ---- */
 
-bool weir_supply_can_map(const struct weir_supply *supply)
+static bool take_map(struct weir_piece *piece, const struct weir_supply *supply)
 {
     struct weir_place place;
-    struct weir_map *map = NULL;
-    weir_object *obj;
-    if (!weir_index_format(supply->index)->is_flat || weir_index_find(supply->index, 0, &place) ||
-        place.codec[0] || weir_data_object(supply->data, &place, &obj))
+    if (weir_index_find(supply->index, piece->first, &place))
         return false;
-    bool can = !weir_object_map(&map, obj);
-    weir_map_close(map);
-    weir_object_close(obj);
-    return can;
+    piece->map = weir_maps_take(weir_data_maps(supply->data), supply->data, &place);
+    piece->mapped_of = supply->data;
+    piece->shard = place.shard;
+    return piece->map != NULL;
+}
+
+static void give_map(struct weir_piece *piece)
+{
+    if (piece->map)
+        weir_maps_give(weir_data_maps(piece->mapped_of), piece->shard);
+    piece->map = NULL;
+}
+
+enum weir_mapping weir_supply_mapping(const struct weir_supply *supply, bool is_buffered)
+{
+    const struct weir_format *format = weir_index_format(supply->index);
+    struct weir_index_shard first;
+    weir_index_shard(supply->index, 0, &first);
+    struct weir_piece piece = {.first = first.first};
+    if (format->is_files || (!format->is_flat && !is_buffered) || !take_map(&piece, supply))
+        return WEIR_MAPPING_NONE;
+    give_map(&piece);
+    return format->is_flat ? WEIR_MAPPING_ALL : WEIR_MAPPING_RESIDENT;
+}
+
+/* All of the shard is at hand. */
+static void use_map(struct weir_piece *piece, const struct weir_supply *supply)
+{
+    struct weir_index_shard shard;
+    weir_index_shard(supply->index, piece->shard, &shard);
+    piece->data = weir_map_data(piece->map);
+    piece->begin = 0;
+    piece->end = shard.file_bytes;
 }
 
 /* One that cannot be mapped after all has nothing: its samples are read alone. */
 static void load_map(struct weir_piece *piece, const struct weir_supply *supply)
 {
-    struct weir_place place;
-    int code = weir_index_find(supply->index, piece->first, &place);
-    if (!code)
-        code = weir_data_object(supply->data, &place, &piece->obj);
-    if (!code)
-        code = weir_object_map(&piece->map, piece->obj);
-    piece->data = code ? NULL : weir_map_data(piece->map);
-    piece->end = code ? 0 : weir_object_info(piece->obj)->size_bytes;
+    piece->end = piece->begin;
+    if (take_map(piece, supply))
+        use_map(piece, supply);
+}
+
+/* A window that is in the page cache needs no memory of ours. */
+static bool map_window(struct weir_piece *piece, const struct weir_supply *supply,
+                       struct weir_cost *cost)
+{
+    uint64_t size = piece->end - piece->begin;
+    if (supply->mapping != WEIR_MAPPING_RESIDENT || !take_map(piece, supply))
+        return false;
+    if (!weir_map_is_resident(piece->map, piece->begin, size)) {
+        give_map(piece);
+        return false;
+    }
+    use_map(piece, supply);
+    cost->mapped_bytes += size;
+    return true;
 }
 
 /* ---- lists ---- */
@@ -432,6 +468,8 @@ int weir_pieces_load(struct weir_piece *const *pieces, size_t count,
             code = load_others(pieces[i], supply, cost);
             continue;
         }
+        if (map_window(pieces[i], supply, cost))
+            continue;
         code = take_window(pieces[i], supply);
         windows[found++] = pieces[i];
         if (!code && found == OBJECTS_MAX) {
@@ -447,6 +485,7 @@ int weir_pieces_load(struct weir_piece *const *pieces, size_t count,
 void weir_piece_lost(struct weir_piece *piece, int code)
 {
     weir_slab_give(piece->slab);
+    give_map(piece);
     piece->slab = NULL;
     piece->offs = NULL;
     piece->end = piece->begin;
@@ -456,8 +495,7 @@ void weir_piece_lost(struct weir_piece *piece, int code)
 void weir_piece_unload(struct weir_piece *piece)
 {
     weir_slab_give(piece->slab);
-    weir_map_close(piece->map);
-    weir_object_close(piece->obj);
+    give_map(piece);
     free(piece->text);
     piece->slab = NULL;
     piece->text = NULL;

@@ -2,7 +2,8 @@
  *
  *   window  samples in a row of a shard: one contiguous read
  *   shard   all of a compressed shard, decompressed
- *   map     a shard of Weir's own, mapped: its blocks are checked when they are first asked for
+ *   map     a shard of Weir's own, mapped: its blocks are checked when they are first asked for;
+ *           a window may turn out to be one
  *   list    samples from anywhere: files that are samples, or those of a batch in a full shuffle;
  *           sorted, and read as few reads as lie close together
  *
@@ -19,6 +20,11 @@
 #include "data/slab.h"
 #include "util/err.h"
 
+/* Which shards are mapped (maps.h): those of tokens, which are used as they lie there, always. Of
+ * others, windows that are in the page cache already: what is not is read faster than it is
+ * touched, and only once. */
+enum weir_mapping { WEIR_MAPPING_NONE, WEIR_MAPPING_RESIDENT, WEIR_MAPPING_ALL };
+
 /* Where samples come from and where they go; any thread. */
 struct weir_supply {
     weir_data *data;
@@ -26,12 +32,13 @@ struct weir_supply {
     const char *prefix;
     const struct weir_index *index;
     struct weir_slabs *slabs;
-    bool is_mapped; /* shards are */
+    enum weir_mapping mapping;
 };
 
 /* What loading cost. */
 struct weir_cost {
     uint64_t reads, read_bytes, read_sizes[WEIR_READ_SIZES];
+    uint64_t mapped_bytes; /* of windows that were there already */
     uint64_t read_ns, decompress_ns;
 };
 
@@ -46,16 +53,17 @@ struct weir_piece {
     /* Loaded: */
     struct weir_slab *slab;
     const uint8_t *data;
-    uint64_t begin, end; /* these bytes of the shard are at data */
-    weir_object *obj;    /* of a map */
-    struct weir_map *map;
+    uint64_t begin, end;  /* these bytes of the shard are at data */
+    struct weir_map *map; /* taken from this dataset's maps */
+    weir_data *mapped_of;
     uint64_t *offs; /* of a list: where at data each sample is; UINT64_MAX: it is not there */
     int code;       /* why what is not there cannot be read alone, either */
     char *text;
 };
 
-/* Whether the shards of a dataset can be mapped: the first one tells. */
-bool weir_supply_can_map(const struct weir_supply *supply);
+/* How the shards of a dataset are mapped, if they can be: the first one tells. is_buffered: it is
+ * read through the page cache. */
+enum weir_mapping weir_supply_mapping(const struct weir_supply *supply, bool is_buffered);
 
 /* Which samples, and how much memory; the rest is zero. samples [first, first + count) lie in one
  * shard; of one that is compressed or mapped, it is the whole. -EBADMSG for a damaged index. */

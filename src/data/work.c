@@ -6,7 +6,10 @@
 #include "util/sys.h"
 #include "util/thread.h"
 
-enum { TAKE_MAX = 64 }; /* pieces that are loaded together */
+enum {
+    TAKE_MAX = 64,         /* pieces that are loaded together */
+    CACHE_BYTES = 2 << 20, /* about what a processor has of its own */
+};
 
 /* One thread's own. */
 struct worker {
@@ -27,6 +30,7 @@ static void count_cost(weir_loader_stats *stats, const struct weir_cost *cost)
     stats->read_bytes += cost->read_bytes;
     for (int i = 0; i < WEIR_READ_SIZES; i++)
         stats->read_sizes[i] += cost->read_sizes[i];
+    stats->mapped_bytes += cost->mapped_bytes;
     stats->read_ns += cost->read_ns;
     stats->decompress_ns += cost->decompress_ns;
 }
@@ -46,8 +50,13 @@ static void load(struct weir_loader *loader)
         weir_piece_lost(pieces[i], code);
     pthread_mutex_lock(&loader->lock);
     count_cost(&loader->stats, &cost);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i]->map) { /* it takes none of the memory it was planned with */
+            loader->bytes -= pieces[i]->bytes;
+            pieces[i]->bytes = 0;
+        }
         helds[i]->state = WEIR_HELD_LOADED;
+    }
 }
 
 /* ---- gathering ---- */
@@ -168,7 +177,9 @@ static int start_one(struct weir_loader *loader, pthread_t *out)
     if (!worker)
         return weir_fail_memory();
     worker->loader = loader;
-    int code = weir_gather_open(&worker->gather, opts->fields, opts->fields_count);
+    uint64_t ahead = opts->prefetch * opts->batch_size * loader->row_bytes;
+    int code = weir_gather_open(&worker->gather, opts->fields, opts->fields_count,
+                                ahead >= CACHE_BYTES);
     if (!code)
         code = weir_thread_start(out, "weir-data", work, worker);
     if (code) {

@@ -73,6 +73,12 @@ void weir_map_close(struct weir_map *map)
     free(map);
 }
 
+void weir_map_detach(struct weir_map *map)
+{
+    weir_handle_close(map->obj->blob);
+    map->obj->blob = NULL;
+}
+
 const void *weir_map_data(const struct weir_map *map)
 {
     return map->data;
@@ -104,4 +110,10 @@ int weir_map_check(struct weir_map *map, uint64_t off, uint64_t size)
             return code;
     }
     return 0;
+}
+
+bool weir_map_is_resident(const struct weir_map *map, uint64_t off, uint64_t size)
+{
+    return off <= map->size && size <= map->size - off &&
+           weir_sys->map_resident((const char *)map->data + off, size) == 1;
 }

@@ -7,7 +7,8 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 
-enum { LINE = 64, PAGE = 4096, AHEAD = 8 * LINE };
+/* Less than SIZE_MIN is mostly its ends, which go through the cache. */
+enum { LINE = 64, PAGE = 4096, AHEAD = 8 * LINE, SIZE_MIN = 16 * LINE };
 
 static inline void copy_line(char *to, const char *from)
 {
@@ -23,7 +24,7 @@ void weir_copy_around(void *to, const void *from, size_t size)
     char *out = to;
     const char *in = from;
     size_t head = -(uintptr_t)out % LINE;
-    if (size >= head + 2 * PAGE) {
+    if (size >= SIZE_MIN) {
         memcpy(out, in, head);
         out += head, in += head, size -= head;
         for (; size >= 2 * PAGE; out += 2 * PAGE, in += 2 * PAGE, size -= 2 * PAGE)
@@ -31,6 +32,8 @@ void weir_copy_around(void *to, const void *from, size_t size)
                 copy_line(out + i, in + i);
                 copy_line(out + PAGE + i, in + PAGE + i);
             }
+        for (; size >= LINE; out += LINE, in += LINE, size -= LINE)
+            copy_line(out, in);
         _mm_sfence();
     }
     if (size) /* of an empty tensor there may be nothing to point to */

@@ -207,21 +207,32 @@ static int real_space(int fd, struct weir_sys_space *space)
     return 0;
 }
 
-/* Before Linux 6.5 there is no cachestat(2): ask mincore(2) about a mapping. */
-static int resident_by_mincore(int fd, uint64_t off, uint64_t len)
+static int real_map_resident(const void *data, size_t size)
 {
     enum { PAGE = 4096, PAGES_MAX = 4096 };
     unsigned char seen[PAGES_MAX];
-    uint64_t begin = off & ~(uint64_t)(PAGE - 1);
-    uint64_t span = off + len - begin, pages = (span + PAGE - 1) / PAGE;
-    if (!pages || pages > PAGES_MAX)
-        return 0;
+    uintptr_t at = (uintptr_t)data & ~(uintptr_t)(PAGE - 1), end = (uintptr_t)data + size;
+    while (at < end) {
+        size_t left = end - at, span = left < PAGES_MAX * PAGE ? left : PAGES_MAX * PAGE;
+        if (mincore((void *)at, span, seen) < 0)
+            return 0;
+        for (size_t i = 0; i < (span + PAGE - 1) / PAGE; i++)
+            if (!(seen[i] & 1))
+                return 0;
+        at += span;
+    }
+    return 1;
+}
+
+/* Before Linux 6.5 there is no cachestat(2): ask mincore(2) about a mapping. */
+static int resident_by_mincore(int fd, uint64_t off, uint64_t len)
+{
+    enum { PAGE = 4096 };
+    uint64_t begin = off & ~(uint64_t)(PAGE - 1), span = off + len - begin;
     void *map = mmap(NULL, span, PROT_READ, MAP_SHARED, fd, (off_t)begin);
     if (map == MAP_FAILED)
         return 0;
-    int all = mincore(map, span, seen) == 0;
-    for (uint64_t i = 0; all && i < pages; i++)
-        all = seen[i] & 1;
+    int all = real_map_resident(map, span);
     munmap(map, span);
     return all;
 }
@@ -393,6 +404,7 @@ const struct weir_sys weir_sys_real = {
     .space = real_space,
     .map = real_map,
     .unmap = real_unmap,
+    .map_resident = real_map_resident,
     .resident = real_resident,
     .advise = real_advise,
     .now_ns = real_now_ns,

@@ -60,6 +60,8 @@ struct weir_sys {
     /* The first `size` bytes of a file, read-only, as they are on disk when they are touched. */
     int (*map)(int fd, size_t size, void **out);
     void (*unmap)(void *data, size_t size);
+    /* 1 if all pages of these mapped bytes are in memory, 0 if not or not known. */
+    int (*map_resident)(const void *data, size_t size);
     /* 1 if all of the range is in the page cache, 0 if not or not known. */
     int (*resident)(int fd, uint64_t off, uint64_t len);
     /* What the page cache may do with a file: POSIX_FADV_…, of all of it. */

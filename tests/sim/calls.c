@@ -195,6 +195,12 @@ static int call_resident(int fd, uint64_t off, uint64_t len)
     return (int)(weir_rng_next(&sim.weather) & 1);
 }
 
+static int call_map_resident(const void *data, size_t size)
+{
+    (void)data, (void)size;
+    return (int)(sim_rng_next(&sim.weather) & 1);
+}
+
 static uint64_t call_now_ns(enum weir_clock clock)
 {
     uint64_t now_ns = sim_clock(clock);
@@ -256,6 +262,7 @@ const struct weir_sys sim_sys = {
     .space = call_space,
     .map = call_map,
     .unmap = call_unmap,
+    .map_resident = call_map_resident,
     .resident = call_resident,
     .now_ns = call_now_ns,
     .sleep_ns = sim_sleep,
