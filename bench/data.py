@@ -20,12 +20,12 @@ import data_page
 from common import GB, ROOT, say
 
 SIZES = {1024: 256 << 20, 16384: 1 << 30, 112640: 2 << 30}  # of a sample, of the dataset
-CONTENDERS = ["weir", "weir_files", "streaming", "webdataset", "litdata", "files"]
-MADE_BY = {"weir": "streaming", "weir_files": "files"}  # what Weir reads
-WORKERS = {"weir": [1, 2, 3, 4], "weir_files": [2, 4, 8], "streaming": [0, 2, 4],
+CONTENDERS = ["weir", "weir_mds", "weir_files", "streaming", "webdataset", "litdata", "files"]
+MADE_BY = {"weir_mds": "streaming", "weir_files": "files"}  # what Weir reads that others wrote
+WORKERS = {"weir": [1, 2, 4], "weir_mds": [4], "weir_files": [4], "streaming": [0, 2, 4],
            "webdataset": [0, 2, 4], "litdata": [0, 2, 4], "files": [0, 2, 4]}
 COLD_SIZES = [16384, 112640]
-TOKENS_BYTES, SEQ_LEN, TOKENS_BATCH = 1 << 30, 2048, 64
+TOKENS_BYTES, TOKENS_BATCH = 1 << 30, 64
 
 MODULES = "torch, webdataset, litdata"
 
@@ -51,6 +51,12 @@ class Bench:
             start_s = time.monotonic()
             self.work("make", name, size, total=SIZES[size])
             say(f"{name}, samples of {size}: written in {time.monotonic() - start_s:.0f} s")
+        self.weir("data", "pack", self.folder("streaming", size), self.folder("weir", size),
+                  "--format", "mds", "--shard-size", "64M")
+
+    def weir(self, *args):
+        weir = os.path.join(ROOT, self.options.build, "src", "cli", "weir")
+        subprocess.run([weir, *args], check=True, stdout=subprocess.DEVNULL)
 
     def epoch(self, name, size, workers, seed, **more):
         return self.work("epoch", name, size, total=SIZES[size], workers=workers, seed=seed, **more)
@@ -84,19 +90,21 @@ class Bench:
                 rate = common.fio_read(self.fio_path, self.read_setup)
             else:
                 run = self.epoch(name, size, self.workers_cold(name, size), turn + 1, once=True,
-                                 more={"buffered": False} if name == "weir" else {})
+                                 more={"buffered": False, "epochs": 1}
+                                 if name.startswith("weir") else {})
                 rate = run["whole_per_s"] * size
             self.note(f"cold_{name}_{size}_gb_s", rate / GB)
 
     def workers_cold(self, name, size):
         """Threads that wait for storage take no processor's time: Weir has its default."""
-        return 0 if name == "weir" else self.best[f"{name}_{size}"]
+        return 0 if name.startswith("weir") else self.best[f"{name}_{size}"]
 
     def tokens(self, turn):
         folder = os.path.join(self.dir, "tokens")
-        run = work(self.options, "tokens", "weir", folder, 0,
-                   {"seed": turn + 1, "seq_len": SEQ_LEN, "batch": TOKENS_BATCH})
-        self.note("tokens_gb_s", run["per_s"] / GB)
+        for seq_len in data_page.SEQ_LENS:
+            run = work(self.options, "tokens", "weir", folder, 0,
+                       {"seed": turn + 1, "seq_len": seq_len, "batch": TOKENS_BATCH})
+            self.note(f"tokens_{seq_len}_gb_s", run["per_s"] / GB)
         copy = work(self.options, "memcpy", "", folder, 1 << 30, {})
         self.note("memcpy_gb_s", copy["per_s"] / GB)
 
@@ -104,9 +112,7 @@ class Bench:
         """A file of tokens, put into a store: what Weir has sealed it may map."""
         raw, store = os.path.join(self.dir, "raw-tokens"), os.path.join(self.dir, "tokens")
         work(self.options, "make", "tokens", raw, 0, {"total": TOKENS_BYTES})
-        weir = os.path.join(ROOT, self.options.build, "src", "cli", "weir")
-        subprocess.run([weir, "--store", store, "put", os.path.join(raw, "train.bin"), "train.bin"],
-                       check=True, stdout=subprocess.DEVNULL)
+        self.weir("--store", store, "put", os.path.join(raw, "train.bin"), "train.bin")
         shutil.rmtree(raw)
         self.tokens(-1)  # warms it
         self.runs.clear()
@@ -125,7 +131,7 @@ class Bench:
             if size in COLD_SIZES:
                 for turn in range(self.options.rounds):
                     self.cold(size, turn)
-            for name in data_page.PEERS:
+            for name in ("weir", *data_page.PEERS):
                 shutil.rmtree(self.folder(name, size))
         for turn in range(self.options.rounds):
             self.tokens(turn)

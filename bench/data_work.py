@@ -3,8 +3,9 @@
 
     data_work.py make|epoch|tokens|memcpy|versions NAME FOLDER BYTES [OPTIONS AS JSON]
 
-BYTES is the size of a sample. NAME is a contender: weir, weir_files, streaming, webdataset,
-litdata, files. Each reads what its own library has written to FOLDER; Weir reads MDS, and files.
+BYTES is the size of a sample. NAME is a contender: weir, weir_mds, weir_files, streaming,
+webdataset, litdata, files. Each reads what its own library has written to FOLDER; Weir also what
+others have.
 """
 import json
 import os
@@ -157,16 +158,19 @@ def read_weir_files(folder, workers, seed, **more):
     return Weir(folder, workers, seed, format="files", fields=["data"], **more)
 
 
-READERS = {"weir": read_weir, "weir_files": read_weir_files, "streaming": read_streaming,
-           "webdataset": read_webdataset, "litdata": read_litdata, "files": read_files}
+READERS = {"weir": read_weir, "weir_mds": read_weir, "weir_files": read_weir_files,
+           "streaming": read_streaming, "webdataset": read_webdataset, "litdata": read_litdata,
+           "files": read_files}
 
 
 # Jobs
 
 
 def resident_bytes():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    """Without the pages of files that are mapped: those are the page cache's."""
+    with open("/proc/self/status") as file:
+        fields = dict(line.split(":", 1) for line in file)
+    return sum(int(fields[name].split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
 
 
 def load_libraries(name):
@@ -214,15 +218,16 @@ def epoch(name, folder, size, options):
 
 
 def tokens(folder, options):
-    """An epoch of token sequences, bytes a second."""
+    """Epochs of token sequences, bytes a second."""
     import weir
     seen = 0
     dataset = weir.Dataset(folder, batch_size=options["batch"], shuffle=True, seed=options["seed"],
-                           seq_len=options["seq_len"], epochs=1)
+                           seq_len=options["seq_len"])
     with dataset:
         start_s = time.perf_counter()
-        for batch in dataset:
-            seen += batch["tokens"].nbytes
+        while time.perf_counter() - start_s < SECONDS:
+            for batch in dataset:
+                seen += batch["tokens"].nbytes
         return {"bytes": seen, "per_s": seen / (time.perf_counter() - start_s),
                 "stats": dataset.stats()}
 

@@ -11,9 +11,10 @@
 #include "util/thread.h"
 
 enum {
-    STEPS = 8,               /* sizes between two powers of two: at most an eighth is wasted */
-    SIZE_MIN = 1 << 14,      /* a mapping for less is not worth its entry in the kernel's table */
-    HUGE_BYTES_MIN = 4 << 20 /* then huge pages are */
+    STEPS = 8,          /* sizes between two powers of two: at most an eighth is wasted */
+    SIZE_MIN = 1 << 14, /* a mapping for less is not worth its entry in the kernel's table */
+    LARGE_BYTES_MIN = 1 << 20,
+    HUGE_PAGE = 2 << 20,
 };
 
 struct weir_slabs {
@@ -124,19 +125,39 @@ static struct weir_slab *find_kept(struct weir_slabs *pool, size_t room)
     return slab;
 }
 
+/* Memory that begins where a huge page can. */
+static void *map_aligned(size_t room)
+{
+    size_t spare = room >= LARGE_BYTES_MIN ? HUGE_PAGE : 0;
+    uint8_t *data =
+        mmap(NULL, room + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED || !spare)
+        return data;
+    size_t before = -(uintptr_t)data % HUGE_PAGE, behind = spare - before;
+    if (before)
+        munmap(data, before);
+    if (behind)
+        munmap(data + before + room, behind);
+    return data + before;
+}
+
+/* New memory is made by whoever takes it, at once: later it would be made page by page, and where
+ * a read lands in it, by the one thread that all reads go through. */
 static struct weir_slab *map_new(size_t room)
 {
     struct weir_slab *slab = weir_alloc(sizeof *slab);
     if (!slab)
         return NULL;
     slab->room = room;
-    slab->data = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    slab->data = map_aligned(room);
     if (slab->data == MAP_FAILED) {
         free(slab);
         return NULL;
     }
-    if (room >= HUGE_BYTES_MIN)
+    if (room >= LARGE_BYTES_MIN) {
         madvise(slab->data, room, MADV_HUGEPAGE);
+        madvise(slab->data, room, MADV_POPULATE_WRITE); /* where the kernel knows that */
+    }
     return slab;
 }
 

@@ -37,8 +37,8 @@ def test_document(corpus):
     assert list(doc) == ["datasets", "shuffle", "seed", "dp_rank", "dp_size", "batch_size",
                          "threads", "prefetch", "batches", "samples", "sample_bytes",
                          "samples_per_s", "bytes_per_s", "time", "reads", "read_bytes",
-                         "storage_bytes", "warmth", "read_sizes", "memory_bytes_peak",
-                         "memory_bytes_max"]
+                         "mapped_bytes", "storage_bytes", "warmth", "read_sizes",
+                         "memory_bytes_peak", "memory_bytes_max"]
     assert (doc["shuffle"], doc["seed"], doc["batch_size"]) == (True, 5, 10)
     assert (doc["threads"], doc["prefetch"], doc["batches"], doc["samples"]) == (2, 3, 11, 101)
     assert doc["sample_bytes"] == 101 * 20 and doc["samples_per_s"] > 0 < doc["bytes_per_s"]
