@@ -41,6 +41,23 @@ static void make_linear(struct chart_scale *out, enum chart_unit unit, double lo
             out->ticks[out->tick_count++] = i * step;
 }
 
+/* Times that people count in, every n-th of those that are on the axis. */
+static void tick_times(struct chart_scale *out)
+{
+    static const double times[] = {1,     2,     5,      10,     20,     30,      60,      120,
+                                   300,   600,   1200,   1800,   3600,   7200,    14400,   28800,
+                                   43200, 86400, 172800, 345600, 864000, 1728000, 3456000, 8640000};
+    size_t count = sizeof times / sizeof times[0], first = 0, last = 0;
+    for (size_t i = 0; i < count; i++) {
+        first += times[i] < out->from * (1 - 1e-9);
+        last += times[i] <= out->to * (1 + 1e-9);
+    }
+    size_t stride = (last - first + LOG_TICKS - 1) / LOG_TICKS;
+    out->tick_count = 0;
+    for (size_t i = first; i < last; i += stride)
+        out->ticks[out->tick_count++] = times[i];
+}
+
 static void make_log(struct chart_scale *out, enum chart_unit unit, double lo, double hi, bool is_y)
 {
     bool is_binary = unit == CHART_BYTES || unit == CHART_BYTES_PER_S || hi / lo < 1000;
@@ -56,6 +73,8 @@ static void make_log(struct chart_scale *out, enum chart_unit unit, double lo, d
         if (value >= out->from * (1 - 1e-9) && value <= out->to * (1 + 1e-9))
             out->ticks[out->tick_count++] = value;
     }
+    if (unit == CHART_SECONDS && out->from >= 1 && out->to >= 10 * out->from && out->to <= 1e7)
+        tick_times(out);
 }
 
 void chart_scale_make(struct chart_scale *out, const struct chart_axis *axis, double lo, double hi,

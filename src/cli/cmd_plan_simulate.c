@@ -59,6 +59,7 @@ static const struct weir_opt options[] = {
     PLAN_OBJECT_RATE,
     PLAN_SIM_SEED,
     PLAN_SIM_RUNS,
+    PLAN_SIM_EVENTS_MAX,
     {"html", 0, WEIR_OPT_TEXT, WEIR_PLAN_AT(html), NULL, "FILE",
      "also a page with charts; FILE is replaced", 0, 0},
     {"svg", 0, WEIR_OPT_TEXT, WEIR_PLAN_AT(svg), NULL, "FILE", "only the charts; FILE is replaced",
@@ -68,11 +69,19 @@ static const struct weir_opt options[] = {
 };
 
 static struct simulate sim = {.in = &plan_in};
+static double intervals[WEIR_SIM_INTERVALS_MAX]; /* sim.count of them */
 
 static bool is_stopped(void *arg)
 {
     (void)arg;
     return stop_asked();
+}
+
+static int too_many_events(void)
+{
+    char text[WEIR_TEXT_MAX];
+    snprintf(text, sizeof text, "%s", weir_error_text());
+    return weir_fail(E2BIG, "%.500s; or allow more events (--events-max)", text);
 }
 
 static int simulate_interval(struct simulate_case *one, double interval_s)
@@ -85,8 +94,15 @@ static int simulate_interval(struct simulate_case *one, double interval_s)
     for (int run = 0; run < sim.runs; run++) {
         setup.seed = sim.setup.seed + (uint64_t)run;
         int code = weir_sim_run(&result, &setup);
+        if (code == -EINTR)
+            return stop_fail();
+        if (code == -E2BIG)
+            return too_many_events();
         if (code)
-            return code == -EINTR ? stop_fail() : code;
+            return code;
+        /* 0 would be no bound of its own. */
+        setup.events_max = result.events < setup.events_max ? setup.events_max - result.events : 1;
+        sim.setup.events_max = setup.events_max;
         simulate_add(one, &result, run);
         progress_item();
     }
@@ -96,10 +112,7 @@ static int simulate_interval(struct simulate_case *one, double interval_s)
 
 static int simulate_all(struct cli *cli)
 {
-    double intervals[WEIR_SIM_INTERVALS_MAX];
-    int code = weir_sim_plan_intervals(intervals, &sim.count, &plan_in, &sim.setup);
-    if (code)
-        return code;
+    int code = 0;
     bool is_one = !sim.count;
     sim.count = is_one ? 1 : sim.count;
     sim.cases = calloc((size_t)sim.count, sizeof *sim.cases);
@@ -155,8 +168,10 @@ static int make_setup(struct cli *cli)
     if (profile && !plan_was_told(cli, "latency"))
         plan_in.latency_ns = 0;
     code = weir_sim_plan(&sim.setup, &plan_in);
+    if (!code)
+        code = weir_sim_plan_intervals(intervals, &sim.count, &plan_in, &sim.setup);
     if (code == -EINVAL)
-        cli->usage = true;
+        return cli_usage(cli, "%s", weir_error_text());
     if (!code && profile && profile->read_latency_s_p50 > 0)
         sim.setup.tiers[WEIR_SIM_NVME].latency_s = profile->read_latency_s_p50;
     return code;
@@ -169,6 +184,7 @@ static int run(struct cli *cli)
     if (code)
         return code;
     sim.runs = (int)plan_in.runs;
+    sim.setup.events_max = plan_in.events_max; /* of what is left, in all */
     sim.setup.is_stopped = is_stopped;
     stop_politely();
     code = plan_in.html ? target_open(&html, plan_in.html, true) : 0;
@@ -205,7 +221,7 @@ const struct command cmd_plan_simulate = {
                "weir plan simulate --gpus 4096 --step 2s --batch-bytes 4MB \\\n"
                "    --read-rate 200GB/s --parameters 70B --write-rate 100GB/s \\\n"
                "    --intervals auto --runs 20 --html sim.html",
-    .json = "gpus, nodes, seed, runs, young_interval_s (null: no failures, or saves that cost "
+    .json = "gpus, nodes, seed, runs, formula_interval_s (null: no failures, or saves that cost "
             "nothing); of the best interval: interval_s, goodput, lost_share, read_share, "
             "checkpoint_share, restart_share (these add up to 1), goodput_min, goodput_max and "
             "goodput_sd of all runs, shares (by cause), simulated_s, steps, saves, failures, "

@@ -141,12 +141,9 @@ const char *simulate_failures(char out[SIMULATE_TEXT_BYTES], const struct simula
         snprintf(out, SIMULATE_TEXT_BYTES, "none");
     else
         snprintf(out, SIMULATE_TEXT_BYTES,
-                 "of a node every %s, so of the job every %s; %.0f %% of them take the node; "
-                 "%s spare%s, %s to repair",
+                 "a node every %s, so the job every %s; %.3g %% of them take the node",
                  say(WEIR_PLAN_S, setup->mtbf_s), say(WEIR_PLAN_S, setup->mtbf_s / setup->nodes),
-                 100 * setup->loss_share, say(WEIR_PLAN_COUNT, setup->spares),
-                 setup->spares > 1 || setup->spares < 1 ? "s" : "",
-                 say(WEIR_PLAN_S, setup->repair_s));
+                 100 * setup->loss_share);
     return out;
 }
 

@@ -5,7 +5,7 @@
 #include "cli/simulate.h"
 #include "plan/answer.h"
 
-enum { SERIES = SIMULATE_PARTS };
+enum { WIDTH = 960 };
 
 /* What the charts of a case point to. */
 struct curves {
@@ -13,6 +13,7 @@ struct curves {
     double part[SIMULATE_PARTS][WEIR_SIM_BINS];
     double read[WEIR_SIM_PLAN_TIERS][WEIR_SIM_BINS], written[WEIR_SIM_PLAN_TIERS][WEIR_SIM_BINS];
     double interval[WEIR_SIM_INTERVALS_MAX], by[SIMULATE_PARTS][WEIR_SIM_INTERVALS_MAX];
+    char bins[64]; /* how long one is */
     struct chart_series parts[SIMULATE_PARTS], reads[WEIR_SIM_PLAN_TIERS],
         writes[WEIR_SIM_PLAN_TIERS], over[SIMULATE_PARTS];
     size_t read_count, write_count;
@@ -29,6 +30,7 @@ static void plot_time(const struct simulate *sim)
 {
     const struct weir_sim_result *first = &sim->cases[sim->best].first;
     size_t count = (size_t)first->bin_count;
+    snprintf(curves.bins, sizeof curves.bins, "means of %s", say(WEIR_PLAN_S, first->bin_s));
     for (size_t i = 0; i < count; i++) {
         double part[SIMULATE_PARTS], end = (double)(i + 1) * first->bin_s;
         double width = (end < first->time_s ? end : first->time_s) - (double)i * first->bin_s;
@@ -86,18 +88,20 @@ static struct chart time_chart(void)
     return (struct chart){.kind = CHART_AREAS,
                           .title = "Where the time goes",
                           .x = {.title = "time", .unit = CHART_SECONDS},
-                          .y = {.unit = CHART_SHARE, .max = 1},
+                          .y = {.title = curves.bins, .unit = CHART_SHARE, .max = 1},
                           .series = curves.parts,
-                          .series_count = SIMULATE_PARTS};
+                          .series_count = SIMULATE_PARTS,
+                          .width = WIDTH};
 }
 
 static struct chart bytes_chart(const char *title, const struct chart_series *series, size_t count)
 {
     return (struct chart){.title = title,
                           .x = {.title = "time", .unit = CHART_SECONDS},
-                          .y = {.unit = CHART_BYTES_PER_S},
+                          .y = {.title = curves.bins, .unit = CHART_BYTES_PER_S},
                           .series = series,
                           .series_count = count,
+                          .width = WIDTH,
                           .height = 220};
 }
 
@@ -107,7 +111,8 @@ static struct chart interval_chart(void)
                           .x = {.title = "interval", .unit = CHART_SECONDS, .is_log = true},
                           .y = {.unit = CHART_SHARE},
                           .series = curves.over,
-                          .series_count = SIMULATE_PARTS};
+                          .series_count = SIMULATE_PARTS,
+                          .width = WIDTH};
 }
 
 void simulate_svg(FILE *out, const struct simulate *sim)
@@ -131,19 +136,18 @@ void simulate_svg(FILE *out, const struct simulate *sim)
 
 static void put_tiles(struct page *page, const struct simulate_case *best)
 {
-    char good[48], lost[48], read[48], save[48], restart[48], days[64];
+    double waited = best->part[SIMULATE_READ] + best->part[SIMULATE_SAVE];
+    char days[64], parts[128];
     const struct page_tile tiles[] = {
-        {"goodput", weir_plan_text(good, WEIR_PLAN_SHARE, best->part[SIMULATE_GOOD]), days},
-        {"lost work", weir_plan_text(lost, WEIR_PLAN_SHARE, best->part[SIMULATE_LOST]),
-         "computed again"},
-        {"reading", weir_plan_text(read, WEIR_PLAN_SHARE, best->part[SIMULATE_READ]),
-         "waited for batches"},
-        {"checkpoints", weir_plan_text(save, WEIR_PLAN_SHARE, best->part[SIMULATE_SAVE]),
-         "waited for saves"},
-        {"restarts", weir_plan_text(restart, WEIR_PLAN_SHARE, best->part[SIMULATE_RESTART]),
-         "until training went on"},
+        {"goodput", say(WEIR_PLAN_SHARE, best->part[SIMULATE_GOOD]), days},
+        {"lost work", say(WEIR_PLAN_SHARE, best->part[SIMULATE_LOST]), "computed again"},
+        {"waited for storage", say(WEIR_PLAN_SHARE, waited), parts},
+        {"restarts", say(WEIR_PLAN_SHARE, best->part[SIMULATE_RESTART]), "until training went on"},
     };
     snprintf(days, sizeof days, "of %s", say(WEIR_PLAN_S, best->time_s));
+    snprintf(parts, sizeof parts, "%s for batches, %s for saves",
+             say(WEIR_PLAN_SHARE, best->part[SIMULATE_READ]),
+             say(WEIR_PLAN_SHARE, best->part[SIMULATE_SAVE]));
     page_tiles(page, tiles, sizeof tiles / sizeof *tiles);
 }
 
@@ -234,7 +238,9 @@ void simulate_page(FILE *out, const struct simulate *sim)
     put_tiers(&page, sim);
     page_section(&page, "What was simulated");
     page_text(&page, "Checkpoints: %s.", simulate_saves(text, sim));
-    page_text(&page, "Failures: %s.", simulate_failures(text, sim));
+    page_text(&page, "Failures: %s; %s spare nodes, %s to repair one.",
+              simulate_failures(text, sim), say(WEIR_PLAN_COUNT, sim->setup.spares),
+              say(WEIR_PLAN_S, sim->setup.repair_s));
     page_text(&page, "%s steps in %s; seed %llu, %d run%s, %llu events.",
               say(WEIR_PLAN_COUNT, best->steps), say(WEIR_PLAN_S, best->time_s),
               (unsigned long long)sim->setup.seed, sim->runs, sim->runs == 1 ? "" : "s",

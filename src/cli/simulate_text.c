@@ -13,10 +13,12 @@ static const char *say(enum weir_plan_unit unit, double value)
 
 static void show_share(const char *name, double share, double time_s, bool is_part)
 {
-    printf("%s%-*s %9s %11s  ", is_part ? "  " : "", is_part ? 28 : 30, name,
+    printf("%s%-*s %9s %11s", is_part ? "  " : "", is_part ? 28 : 30, name,
            say(WEIR_PLAN_SHARE, share), say(WEIR_PLAN_S, share * time_s));
-    if (!is_part)
+    if (!is_part && share * FORMAT_BAR_COLUMNS >= 1) {
+        fputs("  ", stdout);
         format_bar(share, 1);
+    }
     putchar('\n');
 }
 
@@ -78,13 +80,14 @@ static void show_intervals(const struct simulate *sim)
     }
 }
 
-static double young_s(const struct simulate *sim)
+static void show_young(const struct weir_sim_setup *setup)
 {
-    const struct weir_sim_setup *setup = &sim->setup;
-    double cost_s = setup->save_tier_count ? weir_sim_save_cost_s(setup) : 0;
-    return cost_s > 0 && setup->mtbf_s > 0
-               ? weir_plan_interval_young_s(cost_s, setup->mtbf_s / setup->nodes)
-               : 0;
+    double best_s = weir_sim_best_interval_s(setup);
+    if (best_s <= 0)
+        return;
+    printf("\nby formula    a save stalls for %s and takes %s to write: the best interval is %s\n",
+           say(WEIR_PLAN_S, weir_sim_save_cost_s(setup)),
+           say(WEIR_PLAN_S, weir_sim_save_write_s(setup)), say(WEIR_PLAN_S, best_s));
 }
 
 void simulate_show(const struct simulate *sim)
@@ -94,6 +97,9 @@ void simulate_show(const struct simulate *sim)
     printf("job           %s\n", simulate_job(text, sim));
     printf("checkpoints   %s\n", simulate_saves(text, sim));
     printf("failures      %s\n", simulate_failures(text, sim));
+    if (sim->setup.mtbf_s > 0)
+        printf("spare nodes   %s, %s to repair a lost one\n",
+               say(WEIR_PLAN_COUNT, sim->setup.spares), say(WEIR_PLAN_S, sim->setup.repair_s));
     printf("simulated     %s, %s steps, seed %" PRIu64, say(WEIR_PLAN_S, best->time_s),
            say(WEIR_PLAN_COUNT, best->steps), sim->setup.seed);
     if (sim->runs > 1)
@@ -104,9 +110,7 @@ void simulate_show(const struct simulate *sim)
     show_events(sim, best);
     if (sim->count > 1)
         show_intervals(sim);
-    if (young_s(sim) > 0)
-        printf("\nYoung's best interval for a save that stalls for %s: %s\n",
-               say(WEIR_PLAN_S, weir_sim_save_cost_s(&sim->setup)), say(WEIR_PLAN_S, young_s(sim)));
+    show_young(&sim->setup);
     printf("\nWhat costs the most: %s.\n", simulate_advice(text, sim));
 }
 
@@ -181,10 +185,11 @@ static json_t *bin_json(const struct weir_sim_sum *sum, double begin_s)
 json_t *simulate_json(const struct simulate *sim)
 {
     const struct simulate_case *best = &sim->cases[sim->best];
+    double formula_s = weir_sim_best_interval_s(&sim->setup);
     json_t *doc =
         json_pack("{s:f, s:f, s:I, s:i, s:o}", "gpus", (double)sim->in->gpus, "nodes",
                   sim->setup.nodes, "seed", (json_int_t)sim->setup.seed, "runs", sim->runs,
-                  "young_interval_s", young_s(sim) > 0 ? json_real(young_s(sim)) : json_null());
+                  "formula_interval_s", formula_s > 0 ? json_real(formula_s) : json_null());
     json_t *own = case_json(sim, best), *bins = json_array(), *cases = json_array();
     json_object_update(doc, own);
     json_decref(own);

@@ -94,5 +94,6 @@ const struct weir_plan_key weir_plan_keys[] = {
     {"simulate", PLAN_SIM_NODE_REPAIR},
     {"simulate", PLAN_SIM_SEED},
     {"simulate", PLAN_SIM_RUNS},
+    {"simulate", PLAN_SIM_EVENTS_MAX},
     {0},
 };

@@ -38,7 +38,7 @@ struct weir_plan_in {
     uint64_t size_bytes, glacier_bytes, s3_bytes, ebs_bytes, lustre_bytes, egress_bytes;
     double egress_usd;
     /* simulate */
-    uint64_t steps, save_every, queue, staging_bytes, save_rate, spares, seed, runs;
+    uint64_t steps, save_every, queue, staging_bytes, save_rate, spares, seed, runs, events_max;
     uint64_t detect_ns, node_repair_ns;
     double loss_share;
     bool sync, no_failures;

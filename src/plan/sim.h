@@ -20,7 +20,7 @@ enum {
     WEIR_SIM_BINS = 240, /* of a record over time: as many as a plot can show */
     WEIR_SIM_NODES_MAX = 10000000,
 };
-/* Events of one run: some ten seconds. A job that needs more is asked about in another way. */
+/* Events of one run, if nothing else is said: some ten seconds. */
 #define WEIR_SIM_EVENTS_MAX UINT64_C(30000000)
 
 struct weir_sim_tier {

@@ -24,8 +24,8 @@
 #define PLAN_SIM_WORKERS                                                                           \
     WEIR_PLAN_COUNT_OPT("workers", workers, "8", "batches of a GPU that are read at once", 1, 1e6)
 #define PLAN_SIM_LATENCY                                                                           \
-    PLAN_SIM_TIME_OPT("latency", latency_ns, NULL,                                                 \
-                      "of a read of data, to its first byte (default: 100us, 1ms, 30ms by tier)")
+    WEIR_PLAN_TIME_OPT("latency", latency_ns, NULL,                                                \
+                       "of a read of data, to its first byte (default: 100us, 1ms, 30ms by tier)")
 #define PLAN_SIM_RESTART                                                                           \
     PLAN_SIM_TIME_OPT("restart", restart_ns, "5min", "until processes run again, before they load")
 #define PLAN_SIM_OVER                                                                              \
@@ -71,5 +71,9 @@
 #define PLAN_SIM_RUNS                                                                              \
     WEIR_PLAN_COUNT_OPT("runs", runs, "1", "with seeds from --seed on, of which means are told",   \
                         1, 10000)
+
+#define PLAN_SIM_EVENTS_MAX                                                                        \
+    WEIR_PLAN_COUNT_OPT("events-max", events_max, "100M",                                          \
+                        "that may be simulated, in all: 100M take about half a minute", 1, 1e15)
 
 #endif

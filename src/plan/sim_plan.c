@@ -152,31 +152,56 @@ int weir_sim_plan(struct weir_sim_setup *out, const struct weir_plan_in *in)
 
 /* ---- intervals ---- */
 
+/* To get a whole save to this tier, if nothing else is going on. */
+static double write_s(const struct weir_sim_setup *setup, int number)
+{
+    const struct weir_sim_tier *tier = &setup->tiers[number];
+    double node_bytes = setup->save_bytes / setup->nodes;
+    double each = tier->burst_bytes > 0 ? tier->burst_write : tier->write_node;
+    double time_s = each > 0 ? node_bytes / each : 0;
+    if (tier->burst_bytes > 0 && node_bytes > tier->burst_bytes)
+        time_s = tier->burst_bytes / each + (node_bytes - tier->burst_bytes) / tier->write_node;
+    if (tier->write_all > 0 && setup->save_bytes / tier->write_all > time_s)
+        time_s = setup->save_bytes / tier->write_all;
+    if (tier->is_remote && setup->network > 0 && node_bytes / setup->network > time_s)
+        time_s = node_bytes / setup->network;
+    if (number == setup->save_tiers[0] && setup->save_rate > 0 &&
+        node_bytes / setup->save_rate > time_s)
+        time_s = node_bytes / setup->save_rate;
+    return time_s + tier->latency_s;
+}
+
+double weir_sim_save_write_s(const struct weir_sim_setup *setup)
+{
+    double slowest_s = 0;
+    for (int i = 0; i < setup->save_tier_count; i++)
+        slowest_s = fmax(slowest_s, write_s(setup, setup->save_tiers[i]));
+    return slowest_s;
+}
+
 double weir_sim_save_cost_s(const struct weir_sim_setup *setup)
 {
-    double node_bytes = setup->save_bytes / setup->nodes;
-    if (!setup->is_sync)
-        return setup->copy_rate > 0 ? node_bytes / setup->copy_rate : 0;
-    const struct weir_sim_tier *tier = &setup->tiers[setup->save_tiers[0]];
-    double each = tier->burst_bytes > 0 ? tier->burst_write : tier->write_node;
-    double cost_s = each > 0 ? node_bytes / each : 0;
-    if (tier->burst_bytes > 0 && node_bytes > tier->burst_bytes)
-        cost_s = tier->burst_bytes / each + (node_bytes - tier->burst_bytes) / tier->write_node;
-    if (tier->write_all > 0 && setup->save_bytes / tier->write_all > cost_s)
-        cost_s = setup->save_bytes / tier->write_all;
-    if (tier->is_remote && setup->network > 0 && node_bytes / setup->network > cost_s)
-        cost_s = node_bytes / setup->network;
-    return cost_s + tier->latency_s;
+    if (setup->is_sync)
+        return write_s(setup, setup->save_tiers[0]);
+    return setup->copy_rate > 0 ? setup->save_bytes / setup->nodes / setup->copy_rate : 0;
+}
+
+double weir_sim_best_interval_s(const struct weir_sim_setup *setup)
+{
+    if (!setup->save_tier_count || setup->mtbf_s <= 0 || weir_sim_save_cost_s(setup) <= 0)
+        return 0;
+    return fmax(
+        weir_sim_save_write_s(setup),
+        weir_plan_interval_young_s(weir_sim_save_cost_s(setup), setup->mtbf_s / setup->nodes));
 }
 
 static int auto_intervals(double *out, int *count, const struct weir_sim_setup *setup)
 {
     static const double factors[] = {0.125, 0.25, 0.5, 0.7071, 1, 1.4142, 2, 4, 8};
-    double cost_s = weir_sim_save_cost_s(setup);
-    if (setup->mtbf_s <= 0 || cost_s <= 0)
+    double best_s = weir_sim_best_interval_s(setup);
+    if (best_s <= 0)
         return weir_fail(EINVAL,
                          "--intervals auto needs failures, and saves that take time: name some");
-    double best_s = weir_plan_interval_young_s(cost_s, setup->mtbf_s / setup->nodes);
     for (*count = 0; *count < (int)(sizeof factors / sizeof *factors); ++*count)
         out[*count] = best_s * factors[*count];
     return 0;
