@@ -139,9 +139,23 @@ static json_t *tiers_json(void)
     return array;
 }
 
+static json_t *notes_json(const struct weir_plan_note *notes, size_t count, const char *unit)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array, json_pack("{s:s, s:f, s:s}", "what", notes[i].what, unit,
+                                               notes[i].value, "of", notes[i].of));
+    return array;
+}
+
 static json_t *catalog_json(void)
 {
     json_t *links = json_object(), *prices = json_object(), *shared = json_object();
+    json_t *states = json_object();
+    for (size_t i = 0; i < weir_plan_state_count; i++)
+        json_object_set_new(states, weir_plan_states[i].name,
+                            json_pack("[f, f]", weir_plan_states[i].weight_bytes,
+                                      weir_plan_states[i].optimizer_bytes));
     for (size_t i = 0; i < weir_plan_link_count; i++)
         json_object_set_new(links, weir_plan_links[i].name,
                             json_real(weir_plan_links[i].bytes_per_s));
@@ -152,9 +166,11 @@ static json_t *catalog_json(void)
         json_object_set_new(shared, weir_plan_shares[i].name,
                             json_pack("[f, f]", weir_plan_shares[i].bytes_per_s_min,
                                       weir_plan_shares[i].bytes_per_s_max));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "devices", devices_json(), "links", links,
-                     "usd_per_gb_month", prices, "tiers", tiers_json(), "shared_bytes_per_s",
-                     shared);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "devices", devices_json(), "links",
+                     links, "usd_per_gb_month", prices, "tiers", tiers_json(), "shared_bytes_per_s",
+                     shared, "states", states, "volumes",
+                     notes_json(weir_plan_volumes, weir_plan_volume_count, "bytes"), "budgets",
+                     notes_json(weir_plan_budgets, weir_plan_budget_count, "s"));
 }
 
 static int run(struct cli *cli)
@@ -183,6 +199,7 @@ const struct command cmd_plan_catalog = {
         "devices: an array of name, about, read_bytes_per_s, write_bytes_per_s, read_iops, "
         "write_iops, usd_per_tb, tbw_bytes; links: bytes a second by name; usd_per_gb_month: by "
         "name; tiers: an array of name, of, bytes, bytes_per_s, latency_s_max (0: not stated); "
-        "shared_bytes_per_s: the least and the most by name",
+        "shared_bytes_per_s: the least and the most by name; states: bytes of weights and of the "
+        "optimizer by name; volumes and budgets: arrays of what, bytes or s, of",
     .run = run,
 };

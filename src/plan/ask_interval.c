@@ -43,7 +43,7 @@ struct odds {
 
 static double waste_at(const struct odds *o, double interval_s)
 {
-    return weir_plan_waste_share_exact(interval_s, o->stall_s, o->mtbf_s, o->restart_s);
+    return weir_plan_waste_share(interval_s, o->stall_s, o->mtbf_s, o->restart_s);
 }
 
 static void tell_parts(struct weir_plan_answer *a, const struct odds *o)

@@ -5,6 +5,7 @@
 
 #include "plan/answers.h"
 #include "plan/read.h"
+#include "plan/save.h"
 #include "util/err.h"
 
 #define RATE(value) weir_plan_say(WEIR_PLAN_BYTES_PER_S, value)
@@ -92,7 +93,14 @@ static void tell_supply(struct weir_plan_answer *a, const struct weir_plan_in *i
     weir_plan_figure(a, "used_share", "of that is needed", WEIR_PLAN_SHARE, need / least);
     weir_plan_figure(a, "stall_share", "time spent waiting", WEIR_PLAN_SHARE,
                      weir_plan_read_stall_share(need, least));
-    weir_plan_assume(a, "reading overlaps with computing");
+    if (in->gpus)
+        weir_plan_figure(a, "stall_usd_per_month", "which costs", WEIR_PLAN_USD_PER_MONTH,
+                         weir_plan_idle_usd_per_month((double)in->gpus, in->usd_per_gpu_hour,
+                                                      weir_plan_read_stall_share(need, least)));
+    weir_plan_assume(a,
+                     "reading overlaps with computing; a GPU costs $%.2f an hour, a month has "
+                     "730 h",
+                     in->usd_per_gpu_hour);
     if (need > least)
         weir_plan_bottleneck(a, "%s: it gives %s of the %s that are needed", name, RATE(least),
                              RATE(need));

@@ -107,8 +107,8 @@ static void find_losses(struct weir_plan_cluster *c, const struct weir_plan_in *
         if (c->flows[i].is_data)
             supply = fmin(supply, c->flows[i].have_bytes_per_s);
     c->read_stall_share = weir_plan_read_stall_share(c->read_bytes_per_s, supply);
-    c->waste_share = weir_plan_waste_share_exact(c->interval_s, c->save_stall_s, c->mtbf_s,
-                                                 c->restart_s + c->restore_s);
+    c->waste_share = weir_plan_waste_share(c->interval_s, c->save_stall_s, c->mtbf_s,
+                                           c->restart_s + c->restore_s);
     c->lost_share = 1 - (1 - c->read_stall_share) * (1 - c->waste_share);
     c->gpu_usd_per_month = weir_plan_idle_usd_per_month(c->gpus, in->usd_per_gpu_hour, 1);
     c->lost_usd_per_month =

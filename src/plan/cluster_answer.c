@@ -84,8 +84,8 @@ static void tell_changes(struct weir_plan_answer *a, const struct weir_plan_clus
                          SHARE(twice.lost_share), SHARE(c->lost_share), TIME(twice.interval_s),
                          twice.limits[0].name, TIMES(twice.limits[0].headroom));
     double sync_s = c->save_bytes / c->flows[5].have_bytes_per_s;
-    double sync = weir_plan_waste_share_exact(c->interval_s, sync_s, c->mtbf_s,
-                                              weir_plan_seconds(in->restart_ns) + c->restore_s);
+    double sync = weir_plan_waste_share(c->interval_s, sync_s, c->mtbf_s,
+                                        weir_plan_seconds(in->restart_ns) + c->restore_s);
     weir_plan_change(a,
                      "saves that are waited for, straight to shared storage: a stall of %s "
                      "each, and %s lost in saves and failures instead of %s",

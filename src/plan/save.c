@@ -76,16 +76,9 @@ double weir_plan_interval_daly_s(double cost_s, double mtbf_s)
     return sqrt(2 * cost_s * mtbf_s) * (1 + sqrt(ratio) / 3 + ratio / 9) - cost_s;
 }
 
-double weir_plan_waste_share(double interval_s, double cost_s, double mtbf_s, double restart_s)
-{
-    double share = cost_s / (interval_s + cost_s) + (interval_s / 2 + restart_s) / mtbf_s;
-    return share < 1 ? share : 1;
-}
-
 /* A piece of interval_s and its save are tried until no failure hits them: the expected time is
  * M e^(R/M) (e^((interval+C)/M) - 1). */
-double weir_plan_waste_share_exact(double interval_s, double cost_s, double mtbf_s,
-                                   double restart_s)
+double weir_plan_waste_share(double interval_s, double cost_s, double mtbf_s, double restart_s)
 {
     double took_s = mtbf_s * exp(restart_s / mtbf_s) * expm1((interval_s + cost_s) / mtbf_s);
     return 1 - interval_s / took_s;

@@ -34,10 +34,8 @@ double weir_plan_job_mtbf_s(double node_mtbf_s, double nodes);
 /* Young: sqrt(2 C M). Daly: its next terms, less C; M if C >= 2 M. */
 double weir_plan_interval_young_s(double cost_s, double mtbf_s);
 double weir_plan_interval_daly_s(double cost_s, double mtbf_s);
-/* The share of the time that is no training: first order, saves + half an interval a failure +
- * restarts; and exact for failures at a constant rate, which also hit saves and restarts. */
+/* The share of the time that is no training, for failures at a constant rate, which also hit saves
+ * and restarts. For rare ones it is saves + (half an interval + a restart) / mtbf. */
 double weir_plan_waste_share(double interval_s, double cost_s, double mtbf_s, double restart_s);
-double weir_plan_waste_share_exact(double interval_s, double cost_s, double mtbf_s,
-                                   double restart_s);
 
 #endif

@@ -111,6 +111,7 @@ def read(t):
                "node_bytes_per_s": need / t.nodes, "day_bytes": need * 86400,
                "servers": math.ceil(need / t.server_rate), "available_bytes_per_s": have,
                "used_share": need / have, "stall_share": max(0, 1 - have / need)}
+    figures["stall_usd_per_month"] = idle_usd(t, figures["stall_share"])
     if t.batch_bytes:
         figures["prefetch_bytes"] = t.depth * t.workers * t.batch_bytes
     if t.latency and t.step:

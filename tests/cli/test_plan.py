@@ -342,4 +342,8 @@ def test_catalog_is_what_the_figures_were_published_as(plan):
                                                  "tbw_bytes")) for d in doc["devices"]} == {
         name: tuple(float(x) for x in row) for name, row in planmath.DEVICES.items()}
     assert doc["links"] == planmath.LINKS
+    assert {k: tuple(v) for k, v in doc["states"].items()} == planmath.STATES
+    assert doc["shared_bytes_per_s"]["DAOS"] == [1.4e12, 31e12]
+    assert [b["s"] for b in doc["budgets"]] == [0.005, 0.01, 0.05]
+    assert [v["bytes"] for v in doc["volumes"]] == [10e9, 50e9, 1e12]
     assert doc["usd_per_gb_month"] == {k: float(v) for k, v in planmath.PRICES.items()}
