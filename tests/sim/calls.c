@@ -198,7 +198,7 @@ static int call_resident(int fd, uint64_t off, uint64_t len)
 static int call_map_resident(const void *data, size_t size)
 {
     (void)data, (void)size;
-    return (int)(sim_rng_next(&sim.weather) & 1);
+    return (int)(weir_rng_next(&sim.weather) & 1);
 }
 
 static uint64_t call_now_ns(enum weir_clock clock)
