@@ -3,7 +3,7 @@
 
 BUILD := build/plain
 PREFIX ?= /usr/local
-BENCHES := engine sets ckpt ckpt_scale data data_order data_scale data_pack remote
+BENCHES := engine sets ckpt ckpt_scale data data_order data_scale data_pack remote storage
 
 .PHONY: all demo test test-long asan tsan fuzz bench install format clean
 

@@ -58,7 +58,8 @@ struct bench {
     struct bench_step steps[BENCH_STEPS_MAX];
     uint32_t count;
     uint64_t took_ns;
-    bool is_cut; /* time was up before all was measured */
+    uint64_t written_bytes; /* by all of it: drives wear */
+    bool is_cut;            /* time was up before all was measured */
     struct weir_cliff cliff;
     const struct bench_step *long_write; /* NULL: there was none */
     struct weir_profile profile;

@@ -162,6 +162,8 @@ void bench_show_end(const struct cli *cli, const struct bench *bench)
         format_field("enough", "blocks of %s and a depth of %.0f reach 95 %% of the best",
                      weir_format_size(size, sizeof size, (uint64_t)p->best_block_bytes),
                      p->best_depth);
+    format_field("written", "%s in all, which are gone again",
+                 weir_format_size(size, sizeof size, bench->written_bytes));
     if (bench->is_cut)
         format_field("not all", "time was up: --limit gives more, --only chooses parts");
 }
@@ -224,10 +226,11 @@ json_t *bench_json(const struct bench *bench)
     json_t *steps = json_array();
     for (uint32_t i = 0; i < bench->count; i++)
         json_array_append_new(steps, step_json(bench, &bench->steps[i]));
-    return json_pack("{s:o, s:s, s:s, s:b, s:b, s:I, s:f, s:b, s:o, s:o, s:o}", "url",
+    return json_pack("{s:o, s:s, s:s, s:b, s:b, s:I, s:I, s:f, s:b, s:o, s:o, s:o}", "url",
                      cli_text_json(bench->url), "kind", bench->kind, "engine", bench->engine,
                      "memory", bench->is_memory, "direct", bench->has_direct, "data_bytes",
-                     (json_int_t)bench->data_bytes, "seconds", (double)bench->took_ns / 1e9, "cut",
-                     bench->is_cut, "steps", steps, "long_write", long_json(bench), "profile",
-                     profile_json(&bench->profile));
+                     (json_int_t)bench->data_bytes, "written_bytes",
+                     (json_int_t)bench->written_bytes, "seconds", (double)bench->took_ns / 1e9,
+                     "cut", bench->is_cut, "steps", steps, "long_write", long_json(bench),
+                     "profile", profile_json(&bench->profile));
 }

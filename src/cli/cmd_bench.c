@@ -123,6 +123,7 @@ static int run_step(struct weir_place *place, struct bench_step *step, uint64_t 
         return step->why ? 0 : weir_fail_memory();
     }
     step->is_done = !code && step->result.requests;
+    bench.written_bytes += step->job.is_write ? step->result.bytes : 0;
     return code;
 }
 
@@ -163,7 +164,24 @@ static void know_place(const struct weir_place *place)
     bench.is_memory = place->is_memory;
     bench.has_direct = place->has_direct;
     bench.free_bytes = place->free_bytes;
-    bench.data_bytes = place->data_bytes;
+}
+
+/* A checkpoint is written anew: in a directory it needs no data. */
+static bool needs_data(const struct weir_place *place)
+{
+    for (uint32_t i = 0; i < bench.count; i++)
+        if (place->is_remote || !bench.steps[i].job.is_fresh)
+            return true;
+    return false;
+}
+
+static int prepare(struct cli *cli, struct weir_place *place)
+{
+    progress_start(cli, "writing data to read", 0, 0, false);
+    int code = weir_place_prepare(place, bench.size, bench.limit_ns / PREPARE_SHARE);
+    progress_end();
+    bench.data_bytes = bench.written_bytes = place->data_bytes;
+    return code == -EINTR && stop_asked() ? stop_fail() : code;
 }
 
 static int measure(struct cli *cli, struct weir_place *place)
@@ -172,14 +190,10 @@ static int measure(struct cli *cli, struct weir_place *place)
     int code = choose_sizes(cli, place);
     if (code)
         return code;
-    progress_start(cli, "writing data to read", 0, 0, false);
-    code = weir_place_prepare(place, bench.size, bench.limit_ns / PREPARE_SHARE);
-    progress_end();
-    if (code == -EINTR && stop_asked())
-        return stop_fail();
     know_place(place);
-    if (!code)
-        code = bench_steps_make(&bench);
+    code = bench_steps_make(&bench);
+    if (!code && needs_data(place))
+        code = prepare(cli, place);
     if (code)
         return code;
     bench_show_head(cli, &bench);
@@ -337,12 +351,14 @@ const struct command cmd_bench = {
                "weir bench /mnt/nvme --long-write 200G --limit 20m --only long\n"
                "weir bench s3://bucket/prefix --size 256M --html bucket.html\n"
                "weir bench /mnt/nvme --save nvme.json --html nvme.html",
-    .json = "url, kind, engine, memory, direct, data_bytes, seconds, cut (time was up), steps: an "
-            "array of part, op, order, direct, fresh, block_bytes, depth, threads, and bytes, "
-            "requests, seconds, bytes_per_s, iops, latency_s_p50, latency_s_p99, latency_s_max, "
-            "cache, cached_share, or error; long_write: bytes, seconds, known, fell, at_bytes, "
-            "before_bytes_per_s, after_bytes_per_s, slot_s, slot_bytes, or null; profile: see "
-            "docs/bench-storage.md. With --clean: url, removed",
+    .json =
+        "url, kind, engine, memory, direct, data_bytes, written_bytes, seconds, cut (time was up), "
+        "steps: an "
+        "array of part, op, order, direct, fresh, block_bytes, depth, threads, and bytes, "
+        "requests, seconds, bytes_per_s, iops, latency_s_p50, latency_s_p99, latency_s_max, "
+        "cache, cached_share, or error; long_write: bytes, seconds, known, fell, at_bytes, "
+        "before_bytes_per_s, after_bytes_per_s, slot_s, slot_bytes, or null; profile: see "
+        "docs/bench.md. With --clean: url, removed",
     .options = options,
     .fields = &opts,
     .run = run,

@@ -1,6 +1,6 @@
 /* profile.h - what a place was measured to give, as a small JSON document: weir bench writes it,
  * plans and tiers read it. All figures are numbers; one that is 0 or not there was not measured.
- * docs/bench-storage.md says what each of them means.
+ * docs/bench.md says what each of them means.
  *
  * A reader ignores names that it does not know, so that later versions can add some; a file that is
  * no profile, or whose figures are none, is refused with a text that names what is wrong.

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import BIN, wait_for
+from conftest import BIN, ROOT, wait_for
 
 FAST = ["--seconds", "0.01", "--size", "8M", "--long-write", "8M"]
 FEW = ["--blocks", "4K,1M", "--depths", "1,4", "--threads", "1,2"]
@@ -40,8 +40,10 @@ def bench(weir, *args, **more):
 def test_document(weir, place):
     before = contents(place)
     doc = bench(weir)
-    assert list(doc) == ["url", "kind", "engine", "memory", "direct", "data_bytes", "seconds",
-                         "cut", "steps", "long_write", "profile"]
+    assert list(doc) == ["url", "kind", "engine", "memory", "direct", "data_bytes",
+                         "written_bytes", "seconds", "cut", "steps", "long_write", "profile"]
+    assert doc["written_bytes"] == (8 << 20) + sum(step["bytes"] for step in doc["steps"]
+                                                   if step["op"] == "write")
     assert (doc["url"], doc["data_bytes"], doc["cut"]) == ("a & <b>", 8 << 20, False)
     assert {step["part"] for step in doc["steps"]} == set(PARTS)
     for step in doc["steps"]:
@@ -142,7 +144,7 @@ def test_what_a_person_sees(weir, place):
     rows = re.findall(r"^(\w+) +(?:sequential|random) (?:read|write).* \d+ .*iB/s +\d+ ", out, re.M)
     assert set(rows) == set(PARTS)
     for name in ("read", "write", "random reads", "random writes", "checkpoint", "long write",
-                 "shards", "lookups", "enough"):
+                 "shards", "lookups", "enough", "written"):
         assert re.search(f"^{name}  ?", out, re.M), name
     root = xml.parse(weir.cwd / "page.html").getroot()
     html, svg = "{http://www.w3.org/1999/xhtml}", "{http://www.w3.org/2000/svg}"
@@ -283,3 +285,13 @@ def test_what_is_wrong_is_said(weir, place):
     doc = bench(weir, "--only", "blocks", "--blocks", "4K,16M")
     assert ["error" in s for s in doc["steps"]] == [False, True] * 4
     assert "too few" in doc["steps"][1]["error"]
+
+
+def test_the_page_names_every_figure_of_a_profile(weir, place):
+    page = (ROOT / "docs/bench.md").read_text()
+    table = page[page.index("## The profile"):page.index("## Beside fio")]
+    named = re.findall(r"`([a-z0-9_]+)`", "".join(
+        line.split("|")[1] for line in table.splitlines() if line.startswith("| `")))
+    assert named == list(bench(weir, "--only", "lookup")["profile"])
+    parts = page[page.index("## What is measured"):page.index("## What a figure means")]
+    assert re.findall(r"^\| `(\w+)`", parts, re.M) == PARTS

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Measures weir bench beside fio: the same shapes in the same directory, by turns.
+
+Each round runs the parts of weir bench and fio's jobs of the same shape one after the other, a
+different one first in each round. Medians and their ratios go to bench/results/storage.json and
+docs/bench-storage.md; weir bench's own plots to docs/bench.svg.
+"""
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+import common
+from common import GB, ROOT, say
+
+RING = ["--ioengine=io_uring", "--direct=1"]
+CALLS = ["--ioengine=psync", "--direct=0"]
+
+# name: part of weir bench, what its step is, and fio's arguments. Writers and readers are four.
+SHAPES = {
+    "sequential read, direct, 1 MiB x 16": (
+        "basic", {"op": "read", "order": "sequential", "direct": True},
+        [*RING, "--rw=read", "--bs=1m", "--iodepth=16"]),
+    "sequential write, direct, 1 MiB x 16": (
+        "basic", {"op": "write", "order": "sequential", "direct": True},
+        [*RING, "--rw=write", "--bs=1m", "--iodepth=16", "--end_fsync=1"]),
+    "random read, direct, 4 KiB x 16": (
+        "basic", {"op": "read", "order": "random", "direct": True},
+        [*RING, "--rw=randread", "--bs=4k", "--iodepth=16", "--norandommap"]),
+    "random write, direct, 4 KiB x 16": (
+        "basic", {"op": "write", "order": "random", "direct": True},
+        [*RING, "--rw=randwrite", "--bs=4k", "--iodepth=16", "--norandommap", "--end_fsync=1"]),
+    "sequential read, buffered, cold": (
+        "basic", {"op": "read", "order": "sequential", "direct": False},
+        [*CALLS, "--rw=read", "--bs=1m", "--loops=1"]),
+    "sequential write, buffered, synced": (
+        "basic", {"op": "write", "order": "sequential", "direct": False},
+        [*CALLS, "--rw=write", "--bs=1m", "--end_fsync=1", "--loops=1"]),
+    "random read, buffered, cold": (
+        "basic", {"op": "read", "order": "random", "direct": False},
+        [*CALLS, "--rw=randread", "--bs=4k", "--norandommap"]),
+    "random write, buffered, synced": (
+        "basic", {"op": "write", "order": "random", "direct": False},
+        [*CALLS, "--rw=randwrite", "--bs=4k", "--norandommap", "--end_fsync=1"]),
+    "checkpoint: 4 new files, 1 MiB x 16, synced": ("checkpoint", {}, None),
+    "shards: 4 readers, 1 MiB x 16": (
+        "shards", {}, [*RING, "--rw=read", "--bs=1m", "--iodepth=16", "--numjobs=4"]),
+    "lookup: one at a time, 4 KiB": (
+        "lookup", {"threads": 1}, ["--ioengine=psync", "--direct=1", "--rw=randread", "--bs=4k",
+                                   "--norandommap"]),
+    "lookup: 4 x 16 under way, 4 KiB": (
+        "lookup", {"threads": 4}, [*RING, "--rw=randread", "--bs=4k", "--iodepth=16",
+                                   "--numjobs=4", "--norandommap"]),
+}
+PARTS = ["basic", "checkpoint", "shards", "lookup"]
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.weir = os.path.join(ROOT, options.build, "src", "cli", "weir")
+        self.dir = tempfile.mkdtemp(prefix="weir-bench-", dir=options.dir)
+        self.data = os.path.join(self.dir, "fio.data")
+        self.rows = {}
+
+    def note(self, who, name, rate, p99):
+        self.rows.setdefault(name, {}).setdefault(who, []).append(rate)
+        self.rows[name].setdefault(f"{who}_p99", []).append(p99)
+
+    # fio
+
+    def fio_args(self, name):
+        part, _, args = SHAPES[name]
+        size = self.options.size_bytes
+        if part == "checkpoint":
+            return [f"--directory={self.dir}", *RING, "--rw=write", "--bs=1m", "--iodepth=16",
+                    "--numjobs=4", f"--size={size // 4}", "--fallocate=posix", "--end_fsync=1",
+                    "--unlink=1"]
+        jobs = 4 if "--numjobs=4" in args else 1
+        file = [f"--filename={self.data}", f"--size={size if 'rand' in args[2] else size // jobs}"]
+        if jobs > 1 and "rand" not in args[2]:
+            file.append(f"--offset_increment={size // jobs}")
+        # Through the page cache one pass is made, as weir bench does: more would be of memory.
+        if args[:2] == CALLS and "rand" in args[2]:
+            file.append(f"--io_size={size // (8 if args[2] == '--rw=randread' else 1)}")
+        timed = [] if args[:2] == CALLS else ["--time_based"]
+        return [*file, *args, f"--runtime={round(1000 * self.options.seconds)}ms", *timed]
+
+    def fio(self, name):
+        command = ["fio", "--name=job", "--output-format=json", "--group_reporting",
+                   *self.fio_args(name)]
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL)
+        job = json.loads(out.stdout[out.stdout.index(b"{"):])["jobs"][0]
+        side = job["write" if "write" in " ".join(self.fio_args(name)) else "read"]
+        self.note("fio", name, side["bw_bytes"],
+                  side["clat_ns"]["percentile"]["99.000000"] / 1e9)
+
+    def fio_data(self):
+        """New data, as weir bench begins with: what is beneath a virtual disk caches them, too."""
+        if os.path.exists(self.data):
+            os.remove(self.data)
+        subprocess.run(["fio", "--name=job", f"--filename={self.data}", *RING, "--rw=write",
+                        "--bs=1m", "--iodepth=16", "--end_fsync=1", "--fallocate=posix",
+                        f"--size={self.options.size_bytes}"], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def fio_part(self, part):
+        if part != "checkpoint":
+            self.fio_data()
+        for name, shape in SHAPES.items():
+            if shape[0] == part:
+                self.fio(name)
+
+    # Weir
+
+    def weir_part(self, part):
+        command = [self.weir, "--json", "bench", self.dir, "--only", part, "--seconds",
+                   str(self.options.seconds), "--size", str(self.options.size_bytes)]
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+        steps = json.loads(out.stdout)["steps"]
+        for name, (its, what, _) in SHAPES.items():
+            if its == part:
+                step, = [s for s in steps if all(s[k] == v for k, v in what.items())]
+                self.note("weir", name, step["bytes_per_s"], step["latency_s_p99"])
+
+    def run(self):
+        for i in range(self.options.rounds):
+            for part in PARTS:
+                both = [self.fio_part, self.weir_part]
+                for turn in both if i % 2 else reversed(both):
+                    turn(part)
+            say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
+                f"{who['weir'][-1] / who['fio'][-1]:.2f}" for who in self.rows.values()))
+        median = {name: {who: statistics.median(values) for who, values in rows.items()}
+                  for name, rows in self.rows.items()}
+        return {
+            "machine": common.machine(), "rounds": self.options.rounds,
+            "seconds": self.options.seconds, "data_bytes": self.options.size_bytes,
+            "median": median,
+            "ratio": {name: row["weir"] / row["fio"] for name, row in median.items()},
+            "runs": self.rows,
+        }
+
+
+def picture(bench):
+    """The first plots of weir bench's own page, below each other, as docs/bench.svg."""
+    page = os.path.join(bench.dir, "page.html")
+    subprocess.run([bench.weir, "--quiet", "bench", bench.dir, "--only", "blocks,depths",
+                    "--seconds", str(bench.options.seconds / 2), "--html", page], check=True)
+    with open(page) as file:
+        plots = re.findall(r"<svg .*?</svg>", file.read(), re.S)[:2]
+    width, height = [re.search(rf"{name}='(\d+)'", plots[0]).group(1)
+                     for name in ("width", "height")]
+    whole = [f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' "
+             f"height='{2 * int(height)}'>"]
+    whole += [plot.replace("<svg ", f"<svg y='{i * int(height)}' ", 1)
+              for i, plot in enumerate(plots)]
+    with open(os.path.join(ROOT, "docs", "bench.svg"), "w") as file:
+        file.write("\n".join([*whole, "</svg>", ""]))
+
+
+def span(seconds):
+    return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"
+
+
+def rate(name, value):
+    return f"{value / 4096:,.0f}/s" if "4 KiB" in name else f"{value / GB:.2f} GB/s"
+
+
+def spread(values):
+    return f"{min(values) / statistics.median(values):.2f}-" \
+           f"{max(values) / statistics.median(values):.2f}"
+
+
+def table(result):
+    m, r = result["machine"], result["runs"]
+    near = sum(0.95 <= ratio for ratio in result["ratio"].values())
+    text = [
+        "# weir bench beside fio",
+        "",
+        "Written by `make bench` (bench/storage.py); do not edit. What `weir bench` measures and "
+        "what its figures mean is in [bench.md](bench.md). The same shapes on data of "
+        f"{result['data_bytes'] / 2**30:.2g} GiB in the same directory, "
+        f"{result['seconds']:g} s each, medians of {result['rounds']} rounds in which "
+        "the two take turns, a different one first in each; the ratio is that of the medians, the "
+        "spread is the least and the most of a program's runs to their median: what differs by "
+        f"less cannot be told apart. Machine: {m['cores']} cores, Linux {m['kernel']}.",
+        "",
+        "| shape | weir bench | fio | ratio | spread of weir's | of fio's | p99 weir | p99 fio |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, row in result["median"].items():
+        text.append(f"| {name} | {rate(name, row['weir'])} | {rate(name, row['fio'])} | "
+                    f"{result['ratio'][name]:.2f} | {spread(r[name]['weir'])} | "
+                    f"{spread(r[name]['fio'])} | {span(row['weir_p99'])} | "
+                    f"{span(row['fio_p99'])} |")
+    text += ["", f"{near} of {len(result['ratio'])} shapes reach at least 95 % of fio's rate. "
+             "fio's p99 is of completions (`clat`), as weir's is.", ""]
+    return "\n".join(text)
+
+
+def main():
+    parser = common.options_of(__doc__, rounds=8)
+    parser.add_argument("--size", default="1g", help="of the data, as fio writes it")
+    parser.add_argument("--seconds", type=float, default=1, help="for each shape")
+    parser.add_argument("--dry", action="store_true", help="print only, keep the old results")
+    options = parser.parse_args()
+    options.size_bytes = common.bytes_of(options.size)
+    bench = Bench(options)
+    try:
+        result = bench.run()
+        page = table(result)
+        print(page, flush=True)
+        if not options.dry:
+            common.keep("storage", result, page)
+            picture(bench)
+    finally:
+        shutil.rmtree(bench.dir, ignore_errors=True)
+
+
+main()
