@@ -7,15 +7,24 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { FIRST_BYTES = 4096, HUGE_BYTES = 2 << 20 };
+enum { FIRST_BYTES = 4096, LARGE_BYTES = 4 << 20 };
 
-/* A page fault for every 4 KiB costs more than what is then written there. */
-static void use_huge_pages(uint8_t *data, size_t room)
+/* What is large is a mapping of its own: it grows without a copy, and in huge pages, since a page
+ * fault for every 4 KiB costs more than what is then written there. */
+static uint8_t *grow_mapping(const struct weir_growing *buf, size_t room)
 {
-    uintptr_t begin = ((uintptr_t)data + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-    uintptr_t end = ((uintptr_t)data + room) / HUGE_BYTES * HUGE_BYTES;
-    if (begin < end)
-        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    bool was_mapped = buf->room >= LARGE_BYTES;
+    uint8_t *data =
+        was_mapped ? mremap(buf->data, buf->room, room, MREMAP_MAYMOVE)
+                   : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        return NULL;
+    madvise(data, room, MADV_HUGEPAGE);
+    if (!was_mapped && buf->size)
+        memcpy(data, buf->data, buf->size);
+    if (!was_mapped)
+        free(buf->data);
+    return data;
 }
 
 int weir_growing_room(struct weir_growing *buf, size_t more)
@@ -28,12 +37,11 @@ int weir_growing_room(struct weir_growing *buf, size_t more)
     while (room < need)
         if (__builtin_mul_overflow(room, 2, &room))
             return weir_fail_memory();
-    uint8_t *data = weir_realloc(buf->data, room);
+    uint8_t *data = room < LARGE_BYTES ? weir_realloc(buf->data, room) : grow_mapping(buf, room);
     if (!data)
         return weir_fail_memory();
     buf->data = data;
     buf->room = room;
-    use_huge_pages(data, room);
     return 0;
 }
 
@@ -58,6 +66,9 @@ int weir_made_join(const struct weir_made *made, struct weir_growing *out)
 
 void weir_growing_free(struct weir_growing *buf)
 {
-    free(buf->data);
+    if (buf->room >= LARGE_BYTES)
+        munmap(buf->data, buf->room);
+    else
+        free(buf->data);
     *buf = (struct weir_growing){0};
 }

@@ -18,7 +18,10 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { GAP_BYTES_MAX = 65536 }; /* reading over a smaller gap costs less than a second request */
+enum {
+    GAP_BYTES_MAX = 65536, /* reading over a smaller gap costs less than a second request */
+    SMALL_BYTES = 131072,  /* smaller objects are read through the page cache (tier/file.c) */
+};
 
 /* A request, and what of the objects it is for. */
 struct slot {
@@ -72,14 +75,22 @@ struct unit {
     char *place;                   /* where it can land in the caller's memory, or NULL */
 };
 
-static char *place_of(const struct weir_span *span, const struct weir_range *wanted,
-                      const struct weir_range *unit)
+/* All of an object that is too small to be read around the page cache: it may land anywhere, and
+ * no buffer is worth its copy. */
+static bool is_small(const weir_object *obj, const struct weir_range *unit)
+{
+    uint64_t size = unit->end - unit->begin;
+    return size < SMALL_BYTES && size == obj->info.size_bytes;
+}
+
+static char *place_of(const struct scan *scan, const struct weir_span *span,
+                      const struct weir_range *wanted, const struct weir_range *unit)
 {
     if (!span->to || wanted->begin != unit->begin || wanted->end < unit->end)
         return NULL;
     char *place = weir_span_place(span, unit->begin);
     bool aligned = !((uintptr_t)place % WEIR_IO_ALIGN || (unit->end - unit->begin) % WEIR_IO_ALIGN);
-    return aligned ? place : NULL;
+    return aligned || is_small(scan->obj, unit) ? place : NULL;
 }
 
 /* From the block of the next byte that is wanted as far as wanted blocks follow closely, within an
@@ -102,7 +113,7 @@ static bool next_unit(const struct scan *scan, struct unit *out)
     while (end < limit && weir_spans_find(&look, scan->spans_end, end, &wanted) &&
            wanted.begin < limit && wanted.begin - end <= GAP_BYTES_MAX);
     out->range = (struct weir_range){begin, end};
-    out->place = place_of(span, &first, &out->range);
+    out->place = place_of(scan, span, &first, &out->range);
     return true;
 }
 
@@ -116,6 +127,9 @@ static int unit_buffer(struct scan *scan, const struct unit *unit, void **buf, b
     *in_place = unit->place;
     if (!*in_place)
         return scan->in_flight ? weir_pool_try(pool, buf) : weir_pool_get(pool, buf);
+    *buf = unit->place;
+    if (is_small(scan->obj, &unit->range))
+        return 0;
     enum weir_way way =
         weir_landing_choose(&store->landing, &scan->trial, unit->range.end - unit->range.begin,
                             scan->bytes_left / WEIR_BUFFER_BYTES, store->depth);
