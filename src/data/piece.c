@@ -268,7 +268,6 @@ static bool take_map(struct weir_piece *piece, const struct weir_supply *supply)
         return false;
     piece->map = weir_maps_take(weir_data_maps(supply->data), supply->data, &place);
     piece->mapped_of = supply->data;
-    piece->shard = place.shard;
     return piece->map != NULL;
 }
 
@@ -282,12 +281,12 @@ static void give_map(struct weir_piece *piece)
 enum weir_mapping weir_supply_mapping(const struct weir_supply *supply, bool is_buffered)
 {
     const struct weir_format *format = weir_index_format(supply->index);
-    struct weir_index_shard first;
-    weir_index_shard(supply->index, 0, &first);
-    struct weir_piece piece = {.first = first.first};
-    if (format->is_files || (!format->is_flat && !is_buffered) || !take_map(&piece, supply))
+    struct weir_maps *maps = weir_data_maps(supply->data);
+    struct weir_place first;
+    if (format->is_files || (!format->is_flat && !is_buffered) ||
+        weir_index_find(supply->index, 0, &first) || !weir_maps_take(maps, supply->data, &first))
         return WEIR_MAPPING_NONE;
-    give_map(&piece);
+    weir_maps_give(maps, first.shard);
     return format->is_flat ? WEIR_MAPPING_ALL : WEIR_MAPPING_RESIDENT;
 }
 

@@ -249,7 +249,6 @@ static void stopped(void)
 
 /* ---- a training that saves and prunes meanwhile ---- */
 
-static struct weir_sys table;
 static weir_ckpt *training;
 static unsigned overtakers;
 
@@ -269,11 +268,11 @@ static int overtaken_flock(int fd, int operation)
 {
     static uint64_t newest = 1;
     if ((operation & LOCK_SH) && overtakers) {
-        overtakers--;
-        weir_sys = &weir_sys_real;
+        unsigned left = overtakers - 1;
+        overtakers = 0; /* not within itself */
         save_step(++newest);
         OK(weir_ckpt_remove(store, "live", newest - 1, 0, 0, NULL, NULL, NULL));
-        weir_sys = &table;
+        overtakers = left;
     }
     return weir_sys_real.flock(fd, operation);
 }
@@ -283,9 +282,6 @@ static void overtaken(void)
     weir_restore *restore;
     training = ckpt_of("live", 0, 1);
     save_step(1);
-    table = weir_sys_real;
-    table.flock = overtaken_flock;
-    weir_sys = &table;
     overtakers = 2;
     OK(weir_restore_open(&restore, store, "live", WEIR_STEP_NEWEST));
     CHECK_EQ(overtakers, 0);
@@ -293,12 +289,14 @@ static void overtaken(void)
     weir_restore_close(restore);
     overtakers = 1;
     CHECK_EQ(weir_restore_open(&restore, store, "live", 3), -ENOENT);
-    weir_sys = &weir_sys_real;
     weir_ckpt_close(training);
 }
 
 int main(void)
 {
+    struct weir_sys table = weir_sys_real;
+    table.flock = overtaken_flock;
+    weir_sys = &table; /* before there is a thread */
     dir = tmpdir();
     store = store_at(dir, NULL);
     RUN(boxes);
