@@ -250,7 +250,7 @@ static void stopped(void)
 /* ---- a training that saves and prunes meanwhile ---- */
 
 static weir_ckpt *training;
-static unsigned overtakers;
+static _Thread_local unsigned overtakers; /* of the one who opens, not of those who tidy up */
 
 static void save_step(uint64_t step)
 {
