@@ -3,11 +3,10 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/markup.h"
-
-enum { TEXT_BYTES_MAX = 4096 };
 
 static const char style[] =
     ":root{--ink:#1d2126;--soft:#5d6670;--line:#d9dde2;--back:#fff;--tint:#f4f6f8;--mark:#0072b2}"
@@ -76,10 +75,12 @@ void page_section(struct page *page, const char *heading)
 
 static void put_paragraph(struct page *page, const char *open, const char *fmt, va_list args)
 {
-    char text[TEXT_BYTES_MAX];
-    vsnprintf(text, sizeof text, fmt, args);
+    char *text;
     fputs(open, page->out);
-    markup_text(page->out, text);
+    if (vasprintf(&text, fmt, args) >= 0) {
+        markup_text(page->out, text);
+        free(text);
+    }
     fputs("</p>\n", page->out);
 }
 
