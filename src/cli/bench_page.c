@@ -8,7 +8,7 @@
 #include "cli/format.h"
 #include "cli/page.h"
 
-enum { CHART_WIDTH = 980, CHART_HEIGHT = 300, LINES = 4, SLOTS_SHOWN = 400 };
+enum { CHART_WIDTH = 980, CHART_HEIGHT = 300, LINES = 4, SLOTS_SHOWN = 60 };
 
 static const char *const line_names[LINES] = {"sequential read", "sequential write", "random read",
                                               "random write"};

@@ -59,6 +59,7 @@ enum {
     THREADS_TRIED = 16,
     ENGINE_DEPTH = 256,
     POOL_BYTES = 64 << 20,
+    SETTLE_NS_MAX = 1000000000,
 };
 
 static struct bench bench; /* too large for a stack */
@@ -111,6 +112,15 @@ static int choose_sizes(struct cli *cli, const struct weir_place *place)
 
 /* ---- measuring ---- */
 
+/* A device is busy for a while with what was written before: that is no part of what comes next.
+ * Writes over data follow each other at once, as they would in use. */
+static void settle(const struct weir_job *next, uint64_t wrote_ns)
+{
+    uint64_t pause_ns = wrote_ns / 2 < SETTLE_NS_MAX ? wrote_ns / 2 : SETTLE_NS_MAX;
+    if (!next->is_write || next->is_fresh)
+        weir_sys->sleep_ns(pause_ns);
+}
+
 static int run_step(struct weir_place *place, struct bench_step *step, uint64_t left_ns)
 {
     if (step->job.time_ns > left_ns)
@@ -129,6 +139,7 @@ static int run_step(struct weir_place *place, struct bench_step *step, uint64_t 
 
 static int run_steps(struct cli *cli, struct weir_place *place, uint64_t begin_ns)
 {
+    uint64_t wrote_ns = weir_sys->now_ns(WEIR_CLOCK_MONO) - begin_ns;
     int code = 0;
     progress_start(cli, "measuring", 0, bench.count, false);
     for (uint32_t i = 0; i < bench.count && !code; i++) {
@@ -138,7 +149,9 @@ static int run_steps(struct cli *cli, struct weir_place *place, uint64_t begin_n
             bench.count = i;
             break;
         }
+        settle(&bench.steps[i].job, wrote_ns);
         code = run_step(place, &bench.steps[i], bench.limit_ns - (now_ns - begin_ns));
+        wrote_ns = bench.steps[i].job.is_write ? bench.steps[i].result.time_ns : 0;
         if (code)
             break;
         progress_pause();

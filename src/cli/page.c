@@ -19,7 +19,7 @@ static const char style[] =
     "p{margin:8px 0;max-width:80ch;overflow-wrap:anywhere}.lead{color:var(--soft);font-size:17px}"
     ".note{border-left:4px solid var(--mark);background:var(--tint);padding:8px 14px}"
     ".tiles{display:flex;flex-wrap:wrap;gap:12px;margin:18px 0}"
-    ".tile{flex:1 1 180px;background:var(--tint);border-radius:8px;padding:12px 16px}"
+    ".tile{flex:1 1 150px;background:var(--tint);border-radius:8px;padding:12px 16px}"
     ".tile b{display:block;font-size:24px;font-weight:600;line-height:1.3}"
     ".tile span{color:var(--soft);font-size:13px}"
     ".wide{overflow-x:auto}"

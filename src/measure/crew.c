@@ -11,18 +11,9 @@
 
 enum { PAGE = 4096, SLOT_NS_MIN = 5000000 };
 
-/* splitmix64 */
-static uint64_t chance(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
-
 uint64_t weir_worker_chance(struct weir_worker *worker, uint64_t limit)
 {
-    return chance(&worker->rng) % limit;
+    return weir_rng_below(&worker->rng, limit);
 }
 
 /* Bytes that no drive can compress. */
@@ -35,7 +26,7 @@ static int make_buffers(struct weir_worker *worker)
     uintptr_t at = ((uintptr_t)worker->memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
     worker->buffers = (char *)at;
     for (size_t i = 0; worker->job->is_write && i + 8 <= size; i += 8) {
-        uint64_t word = chance(&worker->rng);
+        uint64_t word = weir_rng_next(&worker->rng);
         memcpy(worker->buffers + i, &word, sizeof word);
     }
     return 0;
@@ -144,9 +135,10 @@ static void hand_out(struct weir_crew *crew, struct weir_worker *worker, unsigne
     worker->begin = job->is_fresh || job->is_random ? 0 : index * part;
     worker->end = job->is_random ? whole : worker->begin + part;
     worker->at = worker->begin;
-    if (weir_sys->random(&worker->rng, sizeof worker->rng))
-        worker->rng = index;
-    worker->stamp = worker->rng;
+    uint64_t seed = index;
+    weir_sys->random(&seed, sizeof seed); /* if there is none, the index will do */
+    worker->rng = weir_rng_fork(seed, index);
+    worker->stamp = seed;
 }
 
 /* Starts all, waits until all are ready, lets them go, and waits for them. */

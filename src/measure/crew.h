@@ -10,6 +10,7 @@
 #include "measure/hist.h"
 #include "measure/measure.h"
 #include "util/err.h"
+#include "util/rng.h"
 
 struct weir_crew;
 
@@ -22,7 +23,8 @@ struct weir_worker {
     uint64_t begin, end, at; /* its part of the data; the next request in order */
     uint64_t bytes_left;     /* that may still be asked for */
     bool wraps;              /* in order: begins again at the end */
-    uint64_t rng, stamp;
+    struct weir_rng rng;
+    uint64_t stamp;
     char *memory, *buffers;
     uint64_t bytes, requests, end_ns, sync_ns;
     struct weir_hist hist;
