@@ -268,7 +268,7 @@ static void put_advice(FILE *out, const struct trace_report *report)
     fputs("\nAdvice\n", out);
     for (size_t i = 0; i < report->advices.count; i++) {
         const struct weir_advice *a = &report->advices.item[i];
-        char lead[16], gain[WEIR_ADVICE_TEXT_MAX + 200];
+        char lead[32], gain[WEIR_ADVICE_TEXT_MAX + 200];
         snprintf(lead, sizeof lead, "%2zu. ", i + 1);
         paragraph(out, lead, 6, a->what);
         paragraph(out, "", 6, a->why);
