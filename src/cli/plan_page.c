@@ -90,7 +90,7 @@ static void put_intervals(struct page *page, const struct weir_plan_cluster *c)
         interval_s[i] = c->interval_s * pow(10, (i - POINTS / 2) / 20.0);
         double stall_s = weir_plan_save_async_stall_s(c->snapshot_s, c->write_s, interval_s[i]);
         lost[i] =
-            weir_plan_waste_share(interval_s[i], stall_s, c->mtbf_s, c->restart_s + c->restore_s);
+            weir_plan_waste_share(interval_s[i], stall_s, c->mtbf_s, weir_plan_lost_a_failure_s(c));
     }
     const struct chart_series series = {
         .x = interval_s, .y = lost, .count = POINTS, .best = CHART_NO_BEST};

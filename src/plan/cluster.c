@@ -100,6 +100,11 @@ static void find_interval(struct weir_plan_cluster *c, const struct weir_plan_in
     c->save_stall_share = weir_plan_stall_share(c->save_stall_s, c->interval_s);
 }
 
+double weir_plan_lost_a_failure_s(const struct weir_plan_cluster *c)
+{
+    return c->restart_s + c->restore_s + c->write_s;
+}
+
 static void find_losses(struct weir_plan_cluster *c, const struct weir_plan_in *in)
 {
     double supply = INFINITY;
@@ -108,7 +113,7 @@ static void find_losses(struct weir_plan_cluster *c, const struct weir_plan_in *
             supply = fmin(supply, c->flows[i].have_bytes_per_s);
     c->read_stall_share = weir_plan_read_stall_share(c->read_bytes_per_s, supply);
     c->waste_share = weir_plan_waste_share(c->interval_s, c->save_stall_s, c->mtbf_s,
-                                           c->restart_s + c->restore_s);
+                                           weir_plan_lost_a_failure_s(c));
     c->lost_share = 1 - (1 - c->read_stall_share) * (1 - c->waste_share);
     c->gpu_usd_per_month = weir_plan_idle_usd_per_month(c->gpus, in->usd_per_gpu_hour, 1);
     c->lost_usd_per_month =

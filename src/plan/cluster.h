@@ -54,6 +54,9 @@ struct weir_plan_cluster {
 
 /* 0, or -EINVAL with a text that names what is missing. */
 int weir_plan_cluster(struct weir_plan_cluster *out, const struct weir_plan_in *in);
+/* Besides half an interval: a restart, the load, and what was trained while the save that would
+ * have held it was still on its way to shared storage. */
+double weir_plan_lost_a_failure_s(const struct weir_plan_cluster *cluster);
 /* The same as figures, assumptions and changes. */
 void weir_plan_cluster_answer(struct weir_plan_answer *a, const struct weir_plan_cluster *c,
                               const struct weir_plan_in *in);

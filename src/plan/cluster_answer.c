@@ -90,8 +90,11 @@ static void tell_changes(struct weir_plan_answer *a, const struct weir_plan_clus
                      "saves that are waited for, straight to shared storage: a stall of %s "
                      "each, and %s lost in saves and failures instead of %s",
                      TIME(sync_s), SHARE(sync), SHARE(c->waste_share));
-    double daly_s = weir_plan_interval_daly_s(c->save_stall_s, c->mtbf_s);
-    weir_plan_change(a, "the interval that loses least by this stall is %s (Daly)", TIME(daly_s));
+    double daly_s = weir_plan_interval_daly_s(c->snapshot_s, c->mtbf_s);
+    weir_plan_change(a,
+                     "the interval that loses least by the snapshot's stall is %s (Daly), which "
+                     "needs %s of write rate",
+                     TIME(daly_s), RATE(c->save_bytes / daly_s));
 }
 
 static void tell_assumptions(struct weir_plan_answer *a, const struct weir_plan_cluster *c,
@@ -113,8 +116,11 @@ static void tell_assumptions(struct weir_plan_answer *a, const struct weir_plan_
     weir_plan_assume(a,
                      "data are staged from the object store to NVMe 10 min ahead, each byte once "
                      "an epoch; saves go on in the background: DRAM, NVMe, shared storage");
-    weir_plan_assume(a, "one node's failure ends the job; a restart takes %s and the load",
-                     TIME(weir_plan_seconds(in->restart_ns)));
+    weir_plan_assume(
+        a,
+        "one node's failure ends the job and takes what is only on that node; a restart "
+        "takes %s and the load",
+        TIME(weir_plan_seconds(in->restart_ns)));
     weir_plan_assume(a, "GPU memory holds the state and 2 bytes of gradients a parameter; "
                         "activations come on top");
     weir_plan_assume(a, "storage is priced by what is needed (FSx for Lustre, S3 Standard, at the "

@@ -293,7 +293,7 @@ def cluster(t):
     stall = snapshot + max(0, write - every)
     restore = size / min(t.read_rate or 100 * 10**9, network)
     supply = min(t.object_rate, network, nodes * t.nvme_read_rate, t.gpus * t.snapshot_rate)
-    lost = waste(every, stall, mtbf, t.restart + restore)
+    lost = waste(every, stall, mtbf, t.restart + restore + write)
     waits = max(0, 1 - supply / need)
     everything = 1 - (1 - waits) * (1 - lost)
     wear = (size / every + need) * t.amplification * 86400 / (nodes * t.nvme_devices)
