@@ -139,7 +139,7 @@ static void texts(void)
     static const struct {
         enum weir_plan_unit unit;
         double value;
-        const char *text;
+        char text[20];
     } cases[] = {
         {WEIR_PLAN_BYTES, 0, "0 B"},
         {WEIR_PLAN_BYTES, 140e9, "140 GB"},
