@@ -186,7 +186,7 @@ static void put_axes(const struct drawing *d)
         put_text(d, d->left, d->top - 16, "class='bold'", chart->title, 100);
     if (chart->y.title) /* after the title, if there is one */
         put_text(d,
-                 d->left + (chart->title ? 8.0 + LETTER * 1.1 * format_width(chart->title) : 0.0),
+                 d->left + (chart->title ? 14.0 + LETTER * 1.15 * format_width(chart->title) : 0.0),
                  d->top - 16, "class='soft'", chart->y.title, 60);
     if (chart->x.title)
         put_text(d, (d->left + d->right) / 2,

@@ -224,7 +224,7 @@ void simulate_page(FILE *out, const struct simulate *sim)
                sim->runs > 1 ? "The first of the runs; the figures are means of all." : NULL);
     if (curves.write_count) {
         const struct chart chart = bytes_chart("Written", curves.writes, curves.write_count);
-        page_chart(&page, &chart, NULL);
+        page_chart(&page, &chart, "One of these means may hold a save more than the next.");
     }
     if (curves.read_count) {
         const struct chart chart = bytes_chart("Read", curves.reads, curves.read_count);
