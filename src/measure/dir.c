@@ -1,5 +1,6 @@
-/* dir.c - a directory as a place to be measured. The data are one file; its name goes as soon as it
- * is open, with and without O_DIRECT. The directory of our own is locked while we are at work.
+/* dir.c - a directory as a place to be measured. The data are one file in a directory of our own,
+ * which is locked while we are at work. New files of a job go when all of its threads are done: to
+ * free the space of one (ext4) holds up those who still write, by a quarter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +60,7 @@ static const char *fresh_name(char out[FRESH_NAME_BYTES], unsigned index)
     return out;
 }
 
-/* A new file of the worker's own, with room for its part, and no name. */
+/* A new file of the worker's own, with room for its part. */
 static int open_fresh(const struct weir_worker *worker)
 {
     const struct dir_place *d = (const struct dir_place *)worker->place;
@@ -69,7 +70,6 @@ static int open_fresh(const struct weir_worker *worker)
     int fd = weir_sys->open(d->own, name, flags, 0600);
     if (fd < 0)
         return fail_at(d, fd, "make a file in");
-    weir_sys->unlink(d->own, name, false);
     uint64_t size = worker->end < worker->bytes_left ? worker->end : worker->bytes_left;
     int code = weir_sys->fallocate(fd, 0, size);
     if (code && code != -EOPNOTSUPP && code != -ENOSYS) {
@@ -77,6 +77,13 @@ static int open_fresh(const struct weir_worker *worker)
         return fail_at(d, code, "allocate space in");
     }
     return fd;
+}
+
+static void drop_fresh(int own)
+{
+    char name[FRESH_NAME_BYTES];
+    for (unsigned i = 0; i < WEIR_JOB_THREADS_MAX; i++)
+        weir_sys->unlink(own, fresh_name(name, i), false);
 }
 
 static int transfer_failed(const struct weir_worker *worker, ssize_t answer)
@@ -199,7 +206,10 @@ static int dir_run(struct weir_place *place, const struct weir_job *asked,
     result->cached = cached_share(d);
     if (is_cached && !job.is_fresh)
         bound_by_cache(d, &job);
-    return weir_crew_run(place, &job, !is_cached && !job.is_fresh, work, result);
+    code = weir_crew_run(place, &job, !is_cached && !job.is_fresh, work, result);
+    if (job.is_fresh)
+        drop_fresh(d->own);
+    return code;
 }
 
 /* ---- the data ---- */
@@ -268,7 +278,6 @@ static int make_data(struct dir_place *d)
     fd = weir_sys->open(d->own, DATA_NAME, O_RDWR | O_DIRECT, 0);
     d->data.dfd = fd < 0 ? -1 : fd;
     d->place.has_direct = fd >= 0;
-    weir_sys->unlink(d->own, DATA_NAME, false);
     return 0;
 }
 
@@ -280,6 +289,7 @@ static void dir_close(struct weir_place *place)
     if (d->data.fd >= 0)
         weir_sys->close(d->data.fd);
     if (d->own >= 0) {
+        weir_sys->unlink(d->own, DATA_NAME, false);
         weir_sys->unlink(d->parent, d->name, true);
         weir_sys->close(d->own);
     }
@@ -343,10 +353,8 @@ static bool is_left(int parent, const char *name, bool remove)
         return false;
     bool left = weir_sys->flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (left && remove) {
-        char file[FRESH_NAME_BYTES];
         weir_sys->unlink(fd, DATA_NAME, false);
-        for (unsigned i = 0; i < WEIR_JOB_THREADS_MAX; i++)
-            weir_sys->unlink(fd, fresh_name(file, i), false);
+        drop_fresh(fd);
         left = weir_sys->unlink(parent, name, true) == 0;
     }
     weir_sys->close(fd);

@@ -3,9 +3,9 @@
  * and how long the requests took.
  *
  * A place writes nothing but files (blobs) of its own in a directory (below a prefix) of its own,
- * which was not there before. In a directory these lose their names as soon as they are open: a
- * process that is killed leaves at most an empty directory. One thread owns a place; it is where
- * the threads of a job are waited for. They look at `is_stopped` before each request.
+ * which was not there before, and removes them. What a process leaves that is killed is known by
+ * its name, and can be removed. One thread owns a place; it is where the threads of a job are
+ * waited for. They look at `is_stopped` before each request.
  */
 #ifndef WEIR_MEASURE_MEASURE_H
 #define WEIR_MEASURE_MEASURE_H
