@@ -10,9 +10,9 @@ enum {
     WIDTH = 1000,
     BOX_LEFT = 275,
     BOX_WIDTH = 450,
-    BOX_HEIGHT = 78,
-    GAP = 58,
-    TOP = 34,
+    BOX_HEIGHT = 70,
+    GAP = 46,
+    TOP = 30,
     BAR_HEIGHT = 8,
     SIDE = 26, /* of an arrow, from the box's edge */
     HEAD = 11,
@@ -27,7 +27,7 @@ static const char style[] =
     ".wp .strong{font-weight:600}.wp .back{fill:#fff}"
     "@media(prefers-color-scheme:dark){.wp text{fill:#e6e6e6}.wp .soft{fill:#a8a8a8}"
     ".wp .box{fill:#23282d;stroke:#59636d}.wp .room{fill:#3a434c}.wp .full,.wp .data{fill:#5ab4e5}"
-    ".wp .save{fill:#f2935c}.wp .over,.wp .less{fill:#ff7b6b}.wp .back{fill:#14171a}}"
+    ".wp .save{fill:#f2935c}.wp .over,.wp .less{fill:#ff7b6b}.wp .back{fill:#191b1f}}"
     "</style>\n";
 
 static double top_of(int level)
@@ -51,14 +51,14 @@ static void put_box(FILE *out, const struct weir_plan_cluster *c, int level)
                 weir_plan_say(WEIR_PLAN_BYTES, l->have_bytes));
     else
         fprintf(out, "%s", weir_plan_say(WEIR_PLAN_BYTES, l->need_bytes));
-    fprintf(out, "</text>\n<text class='soft' x='%d' y='%.0f'>%s</text>\n", BOX_LEFT + 16, y + 45,
+    fprintf(out, "</text>\n<text class='soft' x='%d' y='%.0f'>%s</text>\n", BOX_LEFT + 16, y + 43,
             l->holds);
     if (!isfinite(l->have_bytes))
         return;
     fprintf(out, "<rect class='room' x='%d' y='%.0f' width='%.0f' height='%d' rx='4'/>\n",
-            BOX_LEFT + 16, y + 57, room, BAR_HEIGHT);
+            BOX_LEFT + 16, y + 53, room, BAR_HEIGHT);
     fprintf(out, "<rect class='%s' x='%d' y='%.0f' width='%.1f' height='%d' rx='4'/>\n",
-            used > 1 ? "over" : "full", BOX_LEFT + 16, y + 57, fmax(full, 3), BAR_HEIGHT);
+            used > 1 ? "over" : "full", BOX_LEFT + 16, y + 53, fmax(full, 3), BAR_HEIGHT);
 }
 
 /* From y to y with a head at its end. */

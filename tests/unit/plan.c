@@ -183,7 +183,7 @@ static void set_all(struct weir_plan_in *in, bool least)
             *(double *)field = edge;
         else if (opt->type == WEIR_OPT_DURATION)
             *(uint64_t *)field = (uint64_t)(edge * 1e9);
-        else if (opt->type != WEIR_OPT_TEXT)
+        else if (opt->type != WEIR_OPT_TEXT && opt->type != WEIR_OPT_FLAG)
             *(uint64_t *)field = (uint64_t)edge;
     }
     in->state = "mixed";
