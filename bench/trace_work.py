@@ -86,12 +86,15 @@ def read_files(args):
 
 
 def read_weir(args):
+    import numpy as np
     import torch
     import weir
     data = weir.Dataset(args.folder, batch_size=args.batch, seed=1, epochs=args.epochs,
                         prefetch=args.prefetch, fields=["data"])
     for batch in data:
-        yield torch.stack([tensor_of(batch["data"][i]) for i in range(len(batch["data"]))])
+        column = batch["data"]  # all samples in one array
+        rows = [column.data[at:at + SAMPLE] for at in column.offsets[:-1]]
+        yield torch.from_numpy(np.stack(rows))
 
 
 def read_streaming(args):

@@ -234,11 +234,12 @@ const struct command cmd_trace = {
                "weir --json trace -o report.json -- torchrun --nproc-per-node 4 train.py",
     .json = "source, status, seconds, processes, threads, lines, lines_strange, calls, watching_s, "
             "data and program (sums over files), opens_failed, stats, listings, syncs, renames, "
-            "renames_unsynced, rings, direct_read_bytes, direct_write_bytes, reading (order, "
-            "re-reads, cache), waiting (by kind), read_requests, write_requests, file_sizes, "
-            "directories, files, bursts (written as checkpoints are), bursts_busy_s, timeline, and "
-            "advice: a list of kind, weight (note, do or danger), what, why and, where they apply, "
-            "now_s, then_s, model, bytes, depth, command; docs/trace.md tells what each is",
+            "renames_unsynced, rings, ring_waits, direct_read_bytes, direct_write_bytes, reading "
+            "(order, re-reads, cache), waiting (by kind), read_requests, write_requests, "
+            "file_sizes, datasets, directories, files, bursts (written as checkpoints are), "
+            "bursts_busy_s, timeline, and advice: a list of kind, weight (note, do or danger), "
+            "what, why and, where they apply, now_s, then_s, model, bytes, depth, command; "
+            "docs/trace.md tells what each is",
     .options = options,
     .fields = &opts,
     .run = run,

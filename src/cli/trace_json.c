@@ -135,6 +135,20 @@ static json_t *places_json(const struct weir_trace *t)
     return list;
 }
 
+static json_t *sets_json(const struct weir_trace *t)
+{
+    struct weir_trace_set sets[WEIR_TRACE_SETS_MAX];
+    size_t count = weir_trace_sets(t, sets);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *doc = sum_json(&sets[i].dir->all);
+        put(doc, "path", cli_text_json(sets[i].dir->path));
+        put(doc, "small", json_boolean(sets[i].is_small));
+        json_array_append_new(list, doc);
+    }
+    return list;
+}
+
 static json_t *files_json(const struct weir_trace *t)
 {
     const struct weir_trace_file *top[TRACE_TOP];
@@ -191,6 +205,7 @@ json_t *trace_report_json(const struct trace_report *report)
     put(doc, "renames", number(t->renames));
     put(doc, "renames_unsynced", number(t->renames_unsynced));
     put(doc, "rings", number(t->rings));
+    put(doc, "ring_waits", number(t->ring_waits));
     put(doc, "direct_read_bytes", number(t->direct_read_bytes));
     put(doc, "direct_write_bytes", number(t->direct_write_bytes));
     put(doc, "reading", reads_json(t));
@@ -198,6 +213,7 @@ json_t *trace_report_json(const struct trace_report *report)
     put(doc, "read_requests", sizes_json(&t->read_sizes));
     put(doc, "write_requests", sizes_json(&t->write_sizes));
     put(doc, "file_sizes", sizes_json(&t->file_sizes));
+    put(doc, "datasets", sets_json(t));
     put(doc, "directories", places_json(t));
     put(doc, "files", files_json(t));
     put(doc, "bursts", bursts_json(t));

@@ -8,7 +8,13 @@
 #include "cli/page.h"
 #include "cli/trace_report.h"
 
-enum { CHARTS_MAX = 5, CACHE_POINTS = WEIR_REUSE_BINS, BIN_TEXT = 32 };
+enum {
+    CHARTS_MAX = 5,
+    CACHE_POINTS = WEIR_REUSE_BINS,
+    BIN_TEXT = 32,
+    TIME_WIDTH = 1040,
+    MARKS_MAX = 12
+};
 
 /* The charts of a trace, and what they point to. */
 struct pictures {
@@ -26,6 +32,7 @@ struct pictures {
     double cache_bytes[CACHE_POINTS], cache_share[CACHE_POINTS];
     size_t cache_count;
     struct chart_series flow[2], opens, waiting, sizes[2], cache;
+    struct chart_mark marks[MARKS_MAX];
 };
 
 static struct chart *add(struct pictures *p, const char *title, const char *caption)
@@ -54,13 +61,24 @@ static void draw_time(struct pictures *p, const struct weir_trace *t)
     }
     if (bins < 2 || !t->has_time)
         return;
-    p->flow[0] = series("read", p->at_s, p->row[WEIR_ROW_READ_BYTES], bins);
-    p->flow[1] = series("written", p->at_s, p->row[WEIR_ROW_WRITE_BYTES], bins);
-    struct chart *chart = add(p, "Bytes read and written", "Data files only.");
+    struct chart *chart = add(p, "Bytes read and written",
+                              t->burst_count ? "Data files only; the lines are large files that "
+                                               "were written, as of checkpoints."
+                                             : "Data files only.");
     chart->x = (struct chart_axis){.title = "time", .unit = CHART_SECONDS};
     chart->y = (struct chart_axis){.unit = CHART_BYTES_PER_S};
+    if (t->data.read_bytes || !t->data.write_bytes)
+        p->flow[chart->series_count++] = series("read", p->at_s, p->row[WEIR_ROW_READ_BYTES], bins);
+    if (t->data.write_bytes >= WEIR_TRACE_BURST_BYTES)
+        p->flow[chart->series_count++] =
+            series("written", p->at_s, p->row[WEIR_ROW_WRITE_BYTES], bins);
     chart->series = p->flow;
-    chart->series_count = 2;
+    chart->width = TIME_WIDTH;
+    for (size_t i = 0; i < t->burst_count && i < MARKS_MAX; i++)
+        p->marks[i] = (struct chart_mark){
+            (double)(t->bursts[i].begin_ns - t->timeline.begin_ns) / 1e9, i ? "" : "save"};
+    chart->marks = p->marks;
+    chart->mark_count = t->burst_count < MARKS_MAX ? t->burst_count : MARKS_MAX;
     if (!t->data.opens)
         return;
     p->opens = series(NULL, p->at_s, p->row[WEIR_ROW_OPENS], bins);
@@ -71,6 +89,7 @@ static void draw_time(struct pictures *p, const struct weir_trace *t)
     chart->y = (struct chart_axis){.unit = CHART_NUMBER};
     chart->series = &p->opens;
     chart->series_count = 1;
+    chart->width = TIME_WIDTH;
 }
 
 static void draw_waiting(struct pictures *p, const struct weir_trace *t)
@@ -112,16 +131,17 @@ static void draw_requests(struct pictures *p, const struct weir_trace *t)
         p->requests[0][at] = (double)t->read_sizes.count[i];
         p->requests[1][at] = (double)t->write_sizes.count[i];
     }
-    p->sizes[0] = series("reads", NULL, p->requests[0], p->bin_count);
-    p->sizes[1] = series("writes", NULL, p->requests[1], p->bin_count);
     struct chart *chart = add(p, "Requests, by size",
                               "Each bar has those from its size up to the "
                               "next one's.");
     chart->kind = CHART_BARS;
     chart->x = (struct chart_axis){.title = "from", .labels = p->bins, .label_count = p->bin_count};
     chart->y = (struct chart_axis){.unit = CHART_NUMBER};
+    if (t->data.reads)
+        p->sizes[chart->series_count++] = series("reads", NULL, p->requests[0], p->bin_count);
+    if (t->data.writes)
+        p->sizes[chart->series_count++] = series("writes", NULL, p->requests[1], p->bin_count);
     chart->series = p->sizes;
-    chart->series_count = 2;
 }
 
 static void draw_cache(struct pictures *p, const struct weir_trace *t)
@@ -205,7 +225,7 @@ static void put_advice(struct page *page, const struct trace_report *report)
         const struct weir_advice *a = &report->advices.item[i];
         char gain[64] = "", why[2 * WEIR_ADVICE_TEXT_MAX + 32];
         if (a->now_s > 0)
-            snprintf(gain, sizeof gain, "%.2f s → %.2f s", a->now_s, a->then_s);
+            snprintf(gain, sizeof gain, "%.2f\u00a0s\u00a0→\u00a0%.2f\u00a0s", a->now_s, a->then_s);
         snprintf(why, sizeof why, "%s.%s%s%s", a->why, a->model[0] ? " Model: " : "", a->model,
                  a->model[0] ? "." : "");
         const char *const cells[] = {a->weight == WEIR_ADVICE_DANGER ? "danger"
@@ -239,6 +259,29 @@ static void put_places(struct page *page, const struct weir_trace *t)
         snprintf(opens, sizeof opens, "%" PRIu64, sum->opens);
         const char *const cells[] = {top[i]->path, read,  written,
                                      files,        opens, format_span(waiting, sum->ns)};
+        page_table_row(page, cells);
+    }
+    page_table_end(page);
+}
+
+static void put_sets(struct page *page, const struct weir_trace *t)
+{
+    const char *const columns[] = {"dataset", ">files", ">size", ">opens", ">read", ">waiting"};
+    struct weir_trace_set sets[WEIR_TRACE_SETS_MAX];
+    size_t count = weir_trace_sets(t, sets);
+    if (!count)
+        return;
+    page_section(page, "Datasets");
+    page_table_begin(page, columns, 6);
+    for (size_t i = 0; i < count; i++) {
+        const struct weir_trace_sum *sum = &sets[i].dir->all;
+        char read[32], size[32], files[32], opens[32], waiting[FORMAT_TIME_BYTES];
+        snprintf(files, sizeof files, "%" PRIu64, sum->files);
+        snprintf(opens, sizeof opens, "%" PRIu64, sum->opens);
+        weir_format_size(size, sizeof size, sum->size_bytes);
+        weir_format_size(read, sizeof read, sum->read_bytes);
+        const char *const cells[] = {
+            sets[i].dir->path, files, size, opens, read, format_span(waiting, sum->ns)};
         page_table_row(page, cells);
     }
     page_table_end(page);
@@ -296,6 +339,7 @@ void trace_report_html(FILE *out, const struct trace_report *report)
     for (size_t i = 0; i < p->count; i++)
         page_chart(&page, &p->charts[i], p->captions[i]);
     put_bursts(&page, report->trace);
+    put_sets(&page, report->trace);
     put_places(&page, report->trace);
     put_limits(&page, report->trace);
     page_end(&page);

@@ -218,23 +218,30 @@ static void put_requests(FILE *out, const char *name, const struct weir_sizes *s
     }
 }
 
+static void put_place(FILE *out, const struct weir_trace_sum *sum, const char *where)
+{
+    char read[32], written[32], *path = cli_printable(where);
+    fprintf(out, "  %10s  %10s  %8" PRIu64 "  %8" PRIu64 "  %7.2f s  %s\n",
+            size_text(read, sum->read_bytes), size_text(written, sum->write_bytes), sum->files,
+            sum->opens, seconds(sum->ns), path ? path : "?");
+    free(path);
+}
+
 static void put_places(FILE *out, const struct weir_trace *t)
 {
     const struct weir_trace_dir *top[TRACE_TOP];
-    size_t count = trace_top_dirs(t, top);
-    char read[32], written[32];
+    struct weir_trace_set sets[WEIR_TRACE_SETS_MAX];
+    size_t count = trace_top_dirs(t, top), set_count = weir_trace_sets(t, sets);
     if (!count)
         return;
-    fprintf(out, "\nBy directory\n  %10s  %10s  %8s  %8s  %9s\n", "read", "written", "files",
-            "opens", "waiting");
-    for (size_t i = 0; i < count; i++) {
-        const struct weir_trace_sum *sum = &top[i]->own;
-        char *path = cli_printable(top[i]->path);
-        fprintf(out, "  %10s  %10s  %8" PRIu64 "  %8" PRIu64 "  %7.2f s  %s\n",
-                size_text(read, sum->read_bytes), size_text(written, sum->write_bytes), sum->files,
-                sum->opens, seconds(sum->ns), path ? path : "?");
-        free(path);
-    }
+    fprintf(out, "\n  %10s  %10s  %8s  %8s  %9s\n", "read", "written", "files", "opens", "waiting");
+    if (set_count)
+        fputs("Datasets, with all below\n", out);
+    for (size_t i = 0; i < set_count; i++)
+        put_place(out, &sets[i].dir->all, sets[i].dir->path);
+    fputs("Directories\n", out);
+    for (size_t i = 0; i < count; i++)
+        put_place(out, &top[i]->own, top[i]->path);
 }
 
 static void put_bursts(FILE *out, const struct weir_trace *t)

@@ -42,7 +42,7 @@ static void advise_hidden(struct weir_advices *out, const struct weir_trace *tra
                  "faults (/usr/bin/time -v), or measure the reading by itself with 'weir data "
                  "stream'");
     }
-    if ((trace->rings || trace->aio_calls) &&
+    if ((trace->ring_waits || trace->aio_calls) &&
         (advice = weir_advice_add(out, "asynchronous", WEIR_ADVICE_NOTE))) {
         snprintf(advice->what, sizeof advice->what,
                  "%llu io_uring rings (%llu waits) and %llu calls of libaio: what they read and "

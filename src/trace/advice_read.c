@@ -18,9 +18,11 @@ enum {
     SHARD_BYTES_MAX = 512 * MIB,
     SHARDS_A_READER = 4, /* so that readers end at about the same time, and order can be mixed */
     SMALL_REQUEST = 1 << 16,
+    REQUESTS_MIN = 1000, /* fewer are nothing */
 };
-static const double worth_s = 0.05; /* less is not spoken of, */
-static const double worth = 0.02;   /* nor a smaller share of the run */
+static const double rate_assumed = 1 << 30; /* bytes/s, where nothing is known */
+static const double worth_s = 0.05;         /* less is not spoken of, */
+static const double worth = 0.02;           /* nor a smaller share of the run */
 
 static double seconds(uint64_t ns)
 {
@@ -138,13 +140,13 @@ static void advise_requests(struct weir_advices *out, const struct weir_trace *t
     const struct weir_trace_sum *sum = &dir->all;
     uint64_t mean = sum->reads ? sum->read_bytes / sum->reads : 0;
     double now_s = seconds(net_ns(trace, sum->read_ns, sum->reads));
-    double then_s =
-        rate > 0 ? (double)sum->read_bytes / rate : now_s * (double)mean / REQUEST_BYTES;
+    double then_s = (double)sum->read_bytes / (rate > 0 ? rate : rate_assumed);
     bool is_scattered = 2 * sum->jumps > sum->reads;
     char size[32];
-    if (!mean || mean >= SMALL_REQUEST || then_s >= now_s || !is_worth_it(trace, now_s - then_s))
+    if (!mean || mean >= SMALL_REQUEST || sum->reads < REQUESTS_MIN || then_s >= now_s)
         return;
-    struct weir_advice *advice = weir_advice_add(out, "requests", WEIR_ADVICE_DO);
+    struct weir_advice *advice = weir_advice_add(
+        out, "requests", is_worth_it(trace, now_s - then_s) ? WEIR_ADVICE_DO : WEIR_ADVICE_NOTE);
     if (!advice)
         return;
     advice->now_s = now_s;
@@ -163,7 +165,33 @@ static void advise_requests(struct weir_advices *out, const struct weir_trace *t
              100.0 * (double)sum->jumps / (double)sum->reads);
     snprintf(advice->model, sizeof advice->model, "%s",
              rate > 0 ? "the same bytes at the rate of large reads"
-                      : "as many times fewer requests, each as long as now");
+                      : "the same bytes at 1 GiB/s, since no large reads show a rate: --rate "
+                        "tells one");
+}
+
+/* Shards that are opened for every sample. */
+static void advise_reopen(struct weir_advices *out, const struct weir_trace *trace,
+                          const struct weir_trace_dir *dir)
+{
+    enum { OPENS_MIN = 256, OPENS_A_FILE = 16 };
+    const struct weir_trace_sum *sum = &dir->all;
+    double now_s = seconds(net_ns(trace, sum->open_ns, 2 * sum->opens));
+    if (sum->opens < OPENS_MIN || !sum->files || sum->opens / sum->files < OPENS_A_FILE)
+        return;
+    double then_s = now_s / (double)sum->opens * (double)sum->files;
+    struct weir_advice *advice = weir_advice_add(
+        out, "reopen", is_worth_it(trace, now_s - then_s) ? WEIR_ADVICE_DO : WEIR_ADVICE_NOTE);
+    if (!advice)
+        return;
+    advice->now_s = now_s;
+    advice->then_s = then_s;
+    snprintf(advice->what, sizeof advice->what,
+             "keep the files below %.200s open: %" PRIu64 " of them were opened %" PRIu64 " times",
+             dir->path, sum->files, sum->opens);
+    snprintf(advice->why, sizeof advice->why,
+             "an open is a trip to whoever keeps the names: little on a local disk, much on a "
+             "shared file system");
+    snprintf(advice->model, sizeof advice->model, "the time in open and close, for one of each");
 }
 
 /* ---- cache ---- */
@@ -293,8 +321,10 @@ void weir_advise_reading(struct weir_advices *out, struct weir_trace *trace,
         small |= sets[i].is_small;
         if (sets[i].is_small)
             advise_pack(out, trace, sets[i].dir, rate);
-        else
+        else {
             advise_requests(out, trace, sets[i].dir, rate);
+            advise_reopen(out, trace, sets[i].dir);
+        }
     }
     advise_cache(out, trace, how, rate);
     advise_path(out, trace, how);

@@ -7,15 +7,20 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-/* Four ticks for each page kept: the clock is set back (which costs a pass over the table) once in
- * three times as many reads at least. */
-enum { SLOTS = 2 * WEIR_PAGES_KEPT_MAX, CLOCK_MAX = 4 * WEIR_PAGES_KEPT_MAX };
+/* The table is at most half full. Its clock has two ticks for each slot: it is set back (which
+ * costs a pass over the table) once in one and a half times as many reads at least. */
+enum { SLOTS_FIRST = 1 << 10, SLOTS_MAX = 2 * WEIR_PAGES_KEPT_MAX };
+
+static uint32_t clock_max(const struct weir_pages *pages)
+{
+    return 2 * pages->slots;
+}
 
 int weir_pages_init(struct weir_pages *pages)
 {
-    *pages = (struct weir_pages){.slots = SLOTS};
-    pages->slot = weir_alloc(SLOTS * sizeof *pages->slot);
-    pages->marks = weir_alloc((CLOCK_MAX + 1) * sizeof *pages->marks);
+    *pages = (struct weir_pages){.slots = SLOTS_FIRST};
+    pages->slot = weir_alloc(pages->slots * sizeof *pages->slot);
+    pages->marks = weir_alloc((clock_max(pages) + 1) * sizeof *pages->marks);
     if (pages->slot && pages->marks)
         return 0;
     weir_pages_free(pages);
@@ -33,7 +38,7 @@ void weir_pages_free(struct weir_pages *pages)
 
 static void mark(struct weir_pages *pages, uint32_t when, uint32_t change)
 {
-    for (uint32_t i = when + 1; i <= CLOCK_MAX; i += i & -i)
+    for (uint32_t i = when + 1; i <= clock_max(pages); i += i & -i)
         pages->marks[i] += change;
 }
 
@@ -43,19 +48,6 @@ static uint32_t marks_until(const struct weir_pages *pages, uint32_t when)
     for (uint32_t i = when + 1; i; i -= i & -i)
         sum += pages->marks[i];
     return sum;
-}
-
-/* The clock goes on from the number of pages kept, each of which has its rank as its time. */
-static void set_back(struct weir_pages *pages)
-{
-    for (uint32_t i = 0; i < pages->slots; i++)
-        if (pages->slot[i].key)
-            pages->slot[i].when = marks_until(pages, pages->slot[i].when) - 1;
-    memset(pages->marks, 0, (CLOCK_MAX + 1) * sizeof *pages->marks);
-    for (uint32_t i = 0; i < pages->slots; i++)
-        if (pages->slot[i].key)
-            mark(pages, pages->slot[i].when, 1);
-    pages->clock = pages->kept;
 }
 
 /* ---- the table ---- */
@@ -82,27 +74,43 @@ static bool is_watched(const struct weir_pages *pages, uint64_t key)
     return !(key >> 40 & (((uint64_t)1 << pages->halvings) - 1));
 }
 
-/* Watches half as many from now on. */
-static int halve(struct weir_pages *pages)
+/* Without memory for more it starts over. */
+static void forget(struct weir_pages *pages)
 {
-    struct weir_page *old = pages->slot;
-    struct weir_page *slot = weir_alloc(pages->slots * sizeof *slot);
-    if (!slot)
-        return weir_fail_memory();
-    pages->slot = slot;
-    pages->halvings++;
-    for (uint32_t i = 0; i < pages->slots; i++) {
-        if (!old[i].key)
-            continue;
-        if (is_watched(pages, old[i].key))
-            *find(pages, old[i].key) = old[i];
-        else {
-            mark(pages, old[i].when, (uint32_t)-1);
-            pages->kept--;
-        }
+    memset(pages->slot, 0, pages->slots * sizeof *pages->slot);
+    memset(pages->marks, 0, (clock_max(pages) + 1) * sizeof *pages->marks);
+    pages->kept = pages->clock = 0;
+}
+
+/* Makes the table anew, with that many slots and those pages that are still watched. Each has its
+ * rank as its time, and the clock goes on from there. */
+static void renew(struct weir_pages *pages, uint32_t slots)
+{
+    struct weir_pages old = *pages;
+    struct weir_page *slot = weir_alloc(slots * sizeof *slot);
+    uint32_t *marks = weir_alloc((2 * (size_t)slots + 1) * sizeof *marks);
+    if (!slot || !marks) {
+        free(slot);
+        free(marks);
+        forget(pages);
+        return;
     }
-    free(old);
-    return 0;
+    pages->slot = slot;
+    pages->marks = marks;
+    pages->slots = slots;
+    pages->clock = old.kept;
+    pages->kept = 0;
+    for (uint32_t i = 0; i < old.slots; i++) {
+        struct weir_page page = old.slot[i];
+        if (!page.key || !is_watched(pages, page.key))
+            continue;
+        page.when = marks_until(&old, page.when) - 1;
+        *find(pages, page.key) = page;
+        mark(pages, page.when, 1);
+        pages->kept++;
+    }
+    free(old.slot);
+    free(old.marks);
 }
 
 /* ---- reading ---- */
@@ -142,13 +150,12 @@ static void read_page(struct weir_pages *pages, uint64_t key, unsigned from, uns
     }
     page->when = pages->clock++;
     mark(pages, page->when, 1);
-    if (pages->clock == CLOCK_MAX)
-        set_back(pages);
-    if (pages->kept == WEIR_PAGES_KEPT_MAX && halve(pages)) {
-        memset(pages->slot, 0, pages->slots * sizeof *pages->slot); /* start over */
-        memset(pages->marks, 0, (CLOCK_MAX + 1) * sizeof *pages->marks);
-        pages->kept = pages->clock = 0;
-    }
+    if (pages->kept == WEIR_PAGES_KEPT_MAX)
+        pages->halvings++;
+    if (2 * pages->kept < pages->slots && pages->clock < clock_max(pages))
+        return;
+    renew(pages, 2 * pages->kept >= pages->slots && pages->slots < SLOTS_MAX ? 2 * pages->slots
+                                                                             : pages->slots);
 }
 
 void weir_pages_read(struct weir_pages *pages, uint64_t file, uint64_t offset, uint64_t bytes)

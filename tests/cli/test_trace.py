@@ -351,8 +351,22 @@ def test_small_requests_to_large_files(weir):
             yield f'pread64(3, ""..., 4096, {at}) = 4096 <0.000300>'
     jumps = advice(log_of(weir, lines(True)), "requests")
     assert "1 MiB" in jumps["what"] and "window" in jumps["what"] and "100 %" in jumps["why"]
-    assert jumps["then_s"] < 0.05 * jumps["now_s"]
+    assert jumps["now_s"] == pytest.approx(3000 * 300e-6)
+    assert jumps["then_s"] == pytest.approx(3000 * 4096 / 2**30)
     assert "buffering=1 << 20" in advice(log_of(weir, lines(False)), "requests")["what"]
+
+
+def test_shards_that_are_opened_for_every_sample(weir):
+    def lines():
+        for i in range(400):
+            yield f'openat(AT_FDCWD, "/data/{i % 2}.mds", O_RDONLY) = 3 <0.000600>'
+            yield f'pread64(3, ""..., 16384, {i * 70000}) = 16384 <0.000010>'
+            yield "lseek(3, 0, SEEK_CUR) = 0 <0.000010>"
+            yield "close(3) = 0 <0.000010>"
+    again = advice(log_of(weir, lines()), "reopen")
+    assert "2 of them were opened 400 times" in again["what"] and again["weight"] == "do"
+    assert again["then_s"] == pytest.approx(again["now_s"] / 200)
+    assert again["now_s"] == pytest.approx(400 * 590e-6, rel=0.02)
 
 
 def test_what_is_read_again_is_to_be_cached(weir):
