@@ -13,7 +13,9 @@ enum {
     CACHE_POINTS = WEIR_REUSE_BINS,
     BIN_TEXT = 32,
     TIME_WIDTH = 1040,
-    MARKS_MAX = 12
+    MARKS_MAX = 12,
+    TILES_MAX = 4,
+    OPENS_MIN = 100, /* or they are no pressure */
 };
 
 /* The charts of a trace, and what they point to. */
@@ -79,7 +81,7 @@ static void draw_time(struct pictures *p, const struct weir_trace *t)
             (double)(t->bursts[i].begin_ns - t->timeline.begin_ns) / 1e9, i ? "" : "save"};
     chart->marks = p->marks;
     chart->mark_count = t->burst_count < MARKS_MAX ? t->burst_count : MARKS_MAX;
-    if (!t->data.opens)
+    if (t->data.opens < OPENS_MIN)
         return;
     p->opens = series(NULL, p->at_s, p->row[WEIR_ROW_OPENS], bins);
     chart = add(p, "Files opened a second",
@@ -208,12 +210,16 @@ static void put_tiles(struct page *page, const struct trace_report *report)
              t->pages.read_bytes > 0 ? 100 * t->pages.again_bytes / t->pages.read_bytes : 0);
     snprintf(note[3], sizeof note[3], "%" PRIu64 " opens, %s read by each", t->data.opens, each);
     snprintf(note[4], sizeof note[4], "%" PRIu64 " large files written", t->bursts_total);
-    const struct page_tile tiles[] = {
-        {"run", run, note[0]},     {"waiting in calls", wait, note[1]},
-        {"read", read, note[2]},   {"files opened", opens, note[3]},
-        {"saving", busy, note[4]},
-    };
-    page_tiles(page, tiles, t->bursts_total ? 5 : 4);
+    struct page_tile tiles[TILES_MAX] = {{"run", run, note[0]},
+                                         {"waiting in calls", wait, note[1]}};
+    size_t count = 2;
+    if (t->bursts_total)
+        tiles[count++] = (struct page_tile){"saving", busy, note[4]};
+    if (t->data.reads && count < TILES_MAX)
+        tiles[count++] = (struct page_tile){"files opened", opens, note[3]};
+    if (t->data.reads && count < TILES_MAX)
+        tiles[count++] = (struct page_tile){"read", read, note[2]};
+    page_tiles(page, tiles, count);
 }
 
 static void put_advice(struct page *page, const struct trace_report *report)

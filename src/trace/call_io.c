@@ -81,7 +81,8 @@ static void note_read(struct weir_call *call, struct weir_trace_open *open, uint
     note_order(trace, open, offset, bytes);
     weir_sizes_add(&trace->read_sizes, bytes);
     weir_pages_read(&trace->pages, file->number, offset, bytes);
-    weir_timeline_add(&trace->timeline, WEIR_ROW_READ_BYTES, call->end_ns, bytes);
+    weir_timeline_spread(&trace->timeline, WEIR_ROW_READ_BYTES, call->begin_ns, call->end_ns,
+                         bytes);
     trace->direct_read_bytes += open->is_direct ? bytes : 0;
     if (bytes >= WEIR_TRACE_LARGE_BYTES) {
         trace->large_reads++;
@@ -120,7 +121,8 @@ static void note_write(struct weir_call *call, struct weir_trace_open *open, uin
     if (file->is_program)
         return;
     weir_sizes_add(&trace->write_sizes, bytes);
-    weir_timeline_add(&trace->timeline, WEIR_ROW_WRITE_BYTES, call->end_ns, bytes);
+    weir_timeline_spread(&trace->timeline, WEIR_ROW_WRITE_BYTES, call->begin_ns, call->end_ns,
+                         bytes);
     trace->direct_write_bytes += open->is_direct ? bytes : 0;
     trace->writers += !call->task->has_written;
     call->task->has_written = true;

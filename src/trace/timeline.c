@@ -27,12 +27,28 @@ void weir_timeline_see(struct weir_timeline *line, uint64_t time_ns)
         fold(line);
 }
 
+static uint64_t bin_of(const struct weir_timeline *line, uint64_t time_ns)
+{
+    return time_ns > line->begin_ns ? (time_ns - line->begin_ns) / line->bin_ns : 0;
+}
+
 void weir_timeline_add(struct weir_timeline *line, enum weir_timeline_row row, uint64_t time_ns,
                        uint64_t amount)
 {
     weir_timeline_see(line, time_ns);
-    uint64_t since = time_ns > line->begin_ns ? time_ns - line->begin_ns : 0;
-    line->row[row][since / line->bin_ns] += amount;
+    line->row[row][bin_of(line, time_ns)] += amount;
+}
+
+void weir_timeline_spread(struct weir_timeline *line, enum weir_timeline_row row, uint64_t begin_ns,
+                          uint64_t end_ns, uint64_t amount)
+{
+    weir_timeline_see(line, end_ns);
+    uint64_t first = bin_of(line, begin_ns), last = bin_of(line, end_ns);
+    first = first < last ? first : last;
+    uint64_t each = amount / (last - first + 1);
+    for (uint64_t i = first; i <= last; i++)
+        line->row[row][i] += each;
+    line->row[row][last] += amount - each * (last - first + 1);
 }
 
 uint64_t weir_timeline_span_ns(const struct weir_timeline *line)

@@ -21,6 +21,9 @@ struct weir_timeline {
 void weir_timeline_see(struct weir_timeline *line, uint64_t time_ns);
 void weir_timeline_add(struct weir_timeline *line, enum weir_timeline_row row, uint64_t time_ns,
                        uint64_t amount);
+/* The same, of something that took a while: evenly over the bins from begin to end. */
+void weir_timeline_spread(struct weir_timeline *line, enum weir_timeline_row row, uint64_t begin_ns,
+                          uint64_t end_ns, uint64_t amount);
 uint64_t weir_timeline_span_ns(const struct weir_timeline *line);
 /* Bins in use. */
 unsigned weir_timeline_bins(const struct weir_timeline *line);

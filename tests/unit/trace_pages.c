@@ -88,6 +88,17 @@ static void timeline(void)
         sum += line.row[WEIR_ROW_OPENS][i];
     CHECK_EQ(sum, 1001);
     CHECK_EQ(weir_timeline_span_ns(&line), 999000000000);
+    weir_timeline_spread(&line, WEIR_ROW_READ_BYTES, 5000000000, 1004000000000, 1000003);
+    uint64_t least = UINT64_MAX, bytes = 0;
+    for (unsigned i = 0; i < weir_timeline_bins(&line); i++) {
+        uint64_t one = line.row[WEIR_ROW_READ_BYTES][i];
+        least = one < least ? one : least;
+        bytes += one;
+    }
+    CHECK_EQ(bytes, 1000003);
+    CHECK_EQ(least, 1000003 / weir_timeline_bins(&line));
+    weir_timeline_spread(&line, WEIR_ROW_WRITE_BYTES, 900000000000, 5000000000, 7); /* backwards */
+    CHECK_EQ(line.row[WEIR_ROW_WRITE_BYTES][0], 7);
     weir_timeline_see(&line, UINT64_MAX / 2);
     CHECK_EQ(line.row[WEIR_ROW_OPENS][0], 1001);
 }
