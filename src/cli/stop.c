@@ -51,8 +51,8 @@ void stop_install(void)
 
 void stop_politely(void)
 {
-    signal(SIGPIPE, SIG_IGN); /* EPIPE tells, and leaves time to tidy up */
     polite = true;
+    signal(SIGPIPE, SIG_IGN); /* EPIPE tells, and leaves time to tidy up */
 }
 
 bool stop_asked(void)

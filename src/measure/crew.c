@@ -59,9 +59,11 @@ bool weir_worker_next(struct weir_worker *worker, char *buf, uint64_t *off)
     const struct weir_job *job = worker->job;
     struct weir_crew *crew = worker->crew;
     uint64_t size = job->block_bytes;
+    bool is_late = weir_sys->now_ns(WEIR_CLOCK_MONO) - crew->begin_ns >= job->time_ns;
     if (worker->bytes_left < size || crew->is_over || worker->place->is_stopped() ||
-        weir_sys->now_ns(WEIR_CLOCK_MONO) - crew->begin_ns >= job->time_ns)
+        (is_late && worker->has_begun)) /* one request each, however busy the machine is */
         return false;
+    worker->has_begun = true;
     if (job->is_random) {
         *off =
             worker->begin + weir_worker_chance(worker, (worker->end - worker->begin) / size) * size;

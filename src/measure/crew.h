@@ -23,6 +23,7 @@ struct weir_worker {
     uint64_t begin, end, at; /* its part of the data; the next request in order */
     uint64_t bytes_left;     /* that may still be asked for */
     bool wraps;              /* in order: begins again at the end */
+    bool has_begun;          /* it has asked for something */
     struct weir_rng rng;
     uint64_t stamp;
     char *memory, *buffers;
