@@ -309,9 +309,12 @@ static int bench_at(struct cli *cli, const struct weir_url *url, struct weir_io 
               : weir_place_open_dir(&place, url->path, &how);
     if (!code)
         code = measure(cli, place);
-    weir_place_close(place);
-    if (!code)
-        code = tell(cli, &out);
+    char *why = code ? strdup(weir_error_text()) : NULL;
+    if (weir_place_close(place))
+        cli_note(cli, "what was written could not all be removed: %s: --clean tries again",
+                 weir_error_text());
+    code = code ? weir_fail_text(code, why ? why : "") : tell(cli, &out);
+    free(why);
     close_outputs(&out);
     for (uint32_t i = 0; i < bench.count; i++)
         free(bench.steps[i].why);

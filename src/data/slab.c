@@ -212,14 +212,6 @@ void weir_slab_give(struct weir_slab *slab)
     unmap_all(gone);
 }
 
-uint64_t weir_slabs_taken(struct weir_slabs *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    uint64_t taken = pool->taken;
-    pthread_mutex_unlock(&pool->lock);
-    return taken;
-}
-
 uint64_t weir_slabs_peak(struct weir_slabs *pool)
 {
     pthread_mutex_lock(&pool->lock);

@@ -31,8 +31,7 @@ struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size);
 /* Takes NULL. */
 void weir_slab_give(struct weir_slab *slab);
 
-/* Bytes taken now; bytes taken and kept, at most, so far. */
-uint64_t weir_slabs_taken(struct weir_slabs *pool);
+/* Bytes taken and kept, at most, so far. */
 uint64_t weir_slabs_peak(struct weir_slabs *pool);
 
 #endif

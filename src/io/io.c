@@ -17,7 +17,6 @@ enum {
     DEPTH_MAX = 256,
     DEPTH_USUAL = 64,          /* what a store asks for unless told otherwise */
     TASK_THREADS = 8,          /* beside a ring: metadata only */
-    DIRECT_BYTES_MIN = 131072, /* smaller reads gain nothing from going around the cache */
     /* A file has no reason to say "again" or "interrupted" for long: the threads take no signals,
      * and the ring itself waits for what is short in the kernel. One that does would be asked for
      * ever. */
@@ -135,7 +134,7 @@ static bool can_be_direct(const struct weir_req *req)
         return false;
     if (req->op == WEIR_OP_WRITE)
         return req->len % WEIR_IO_ALIGN == 0;
-    return req->len >= DIRECT_BYTES_MIN && round_up(req->len) <= req->cap;
+    return req->len >= WEIR_IO_DIRECT_BYTES_MIN && round_up(req->len) <= req->cap;
 }
 
 size_t weir_io_rest(const struct weir_req *req, void **buf, uint64_t *off)

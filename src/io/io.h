@@ -19,6 +19,9 @@
 #include "io/pool.h"
 #include "util/req.h"
 
+/* Smaller reads gain nothing from going around the page cache. */
+enum { WEIR_IO_DIRECT_BYTES_MIN = 131072 };
+
 struct weir_io;
 
 struct weir_io_options {

@@ -75,8 +75,13 @@ unsigned weir_lane_wait(struct weir_lane *lane, ssize_t *answer)
         return lane->slot;
     }
     struct io_uring_cqe *cqe;
-    while (io_uring_peek_cqe(&lane->ring, &cqe))
-        io_uring_submit_and_wait(&lane->ring, 1); /* what was not taken before goes along */
+    while (io_uring_peek_cqe(&lane->ring, &cqe)) {
+        int code = io_uring_submit_and_wait(&lane->ring, 1); /* what was not taken goes along */
+        if (code < 0 && code != -EINTR && code != -EAGAIN && code != -EBUSY) {
+            *answer = code; /* the ring is broken: whichever was waited for has failed */
+            return 0;
+        }
+    }
     unsigned slot = (unsigned)io_uring_cqe_get_data64(cqe);
     *answer = cqe->res;
     io_uring_cqe_seen(&lane->ring, cqe);

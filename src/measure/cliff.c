@@ -58,18 +58,24 @@ static double slow_share(const double *rates, uint32_t count, double limit)
     return (double)slow / count;
 }
 
+/* The slot with which a window begins: all slots are in one. */
+static uint32_t begin_of(uint32_t window, uint32_t windows, uint32_t slots)
+{
+    return (uint32_t)((uint64_t)window * slots / windows);
+}
+
 void weir_cliff_find(struct weir_cliff *out, const uint64_t *slot_bytes, uint32_t count,
                      uint64_t slot_ns)
 {
     double rates[WINDOWS];
-    uint32_t each = count / WINDOWS ? count / WINDOWS : 1;
-    uint32_t windows = count / each < WINDOWS ? count / each : WINDOWS;
+    uint32_t windows = count < WINDOWS ? count : WINDOWS;
     *out = (struct weir_cliff){0};
     for (uint32_t i = 0; i < windows; i++) {
+        uint32_t begin = begin_of(i, windows, count), end = begin_of(i + 1, windows, count);
         uint64_t bytes = 0;
-        for (uint32_t k = 0; k < each; k++)
-            bytes += slot_bytes[i * each + k];
-        rates[i] = (double)bytes / ((double)(each * slot_ns) / 1e9);
+        for (uint32_t k = begin; k < end; k++)
+            bytes += slot_bytes[k];
+        rates[i] = (double)bytes / ((double)((end - begin) * slot_ns) / 1e9);
     }
     if (!windows)
         return;
@@ -85,6 +91,6 @@ void weir_cliff_find(struct weir_cliff *out, const uint64_t *slot_bytes, uint32_
     out->fell = true;
     out->before_bytes_per_s = before;
     out->after_bytes_per_s = after;
-    for (uint32_t i = 0; i < cut * each; i++)
+    for (uint32_t i = 0; i < begin_of(cut, windows, count); i++)
         out->at_bytes += slot_bytes[i];
 }

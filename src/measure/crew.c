@@ -103,7 +103,8 @@ static void *work(void *arg)
     int code = make_buffers(worker);
     if (!code)
         code = crew->work(worker);
-    worker->end_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    if (!worker->end_ns) /* else it has tidied up since then */
+        worker->end_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     if (code) {
         worker->code = code;
         snprintf(worker->text, sizeof worker->text, "%s", weir_fail_last());

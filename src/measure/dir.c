@@ -187,7 +187,7 @@ static int forget(struct dir_place *d, const struct weir_job *job)
  * So in order it ends after one pass, and by chance it looks at a part of the data only. */
 static void bound_by_cache(const struct dir_place *d, struct weir_job *job)
 {
-    uint64_t most = d->place.data_bytes / (job->is_random && !job->is_write ? SEEN_SHARE : 1);
+    uint64_t most = d->place.data_bytes / (job->is_random ? SEEN_SHARE : 1);
     if (!job->bytes || job->bytes > most)
         job->bytes = most;
 }
@@ -259,6 +259,10 @@ static int make_own(struct dir_place *d)
         if (code)
             continue;
         d->own = weir_sys->open(d->parent, d->name, O_RDONLY | O_DIRECTORY, 0);
+        if (d->own < 0 && d->own != -ENOENT) {
+            weir_sys->unlink(d->parent, d->name, true);
+            return fail_at(d, d->own, "open a directory in");
+        }
         /* Who tidies up may be faster: then it is gone again. */
         if (d->own >= 0 && weir_sys->flock(d->own, LOCK_EX | LOCK_NB) != -EWOULDBLOCK)
             return 0;
@@ -281,22 +285,26 @@ static int make_data(struct dir_place *d)
     return 0;
 }
 
-static void dir_close(struct weir_place *place)
+static int dir_close(struct weir_place *place)
 {
     struct dir_place *d = (struct dir_place *)place;
+    int code = 0;
     if (d->data.dfd >= 0)
         weir_sys->close(d->data.dfd);
     if (d->data.fd >= 0)
         weir_sys->close(d->data.fd);
     if (d->own >= 0) {
         weir_sys->unlink(d->own, DATA_NAME, false);
-        weir_sys->unlink(d->parent, d->name, true);
+        code = weir_sys->unlink(d->parent, d->name, true);
+        if (code)
+            code = fail_at(d, code, "remove a directory from");
         weir_sys->close(d->own);
     }
     if (d->parent >= 0)
         weir_sys->close(d->parent);
     free(d->path);
     free(d);
+    return code;
 }
 
 static const struct weir_place_ops ops = {dir_prepare, dir_run, dir_close};

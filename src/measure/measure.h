@@ -50,8 +50,8 @@ struct weir_place_ops {
     int (*prepare)(struct weir_place *place, uint64_t bytes, uint64_t time_ns);
     int (*run)(struct weir_place *place, const struct weir_job *job,
                struct weir_job_result *result);
-    /* Removes all of its own. */
-    void (*close)(struct weir_place *place);
+    /* Removes all of its own; what cannot be removed stays, and it says why. */
+    int (*close)(struct weir_place *place);
 };
 
 struct weir_place {
@@ -77,10 +77,9 @@ int weir_place_open_dir(struct weir_place **out, const char *path,
 /* Of any other tier. */
 int weir_place_open_tier(struct weir_place **out, const struct weir_url *url, struct weir_io *io,
                          const struct weir_place_options *opts);
-static inline void weir_place_close(struct weir_place *place)
+static inline int weir_place_close(struct weir_place *place)
 {
-    if (place)
-        place->ops->close(place);
+    return place ? place->ops->close(place) : 0;
 }
 int weir_place_prepare(struct weir_place *place, uint64_t bytes, uint64_t time_ns);
 /* Checks the job, then runs it. -EINTR without a text when it was stopped. */

@@ -303,17 +303,19 @@ static int remote_prepare(struct weir_place *place, uint64_t bytes, uint64_t tim
 
 /* ---- opening and closing ---- */
 
-static void remote_close(struct weir_place *place)
+static int remote_close(struct weir_place *place)
 {
     struct remote_place *r = (struct remote_place *)place;
+    int code = 0;
     for (unsigned i = 0; i < r->blobs; i++)
         weir_handle_close(r->handles[i]);
     if (r->tier && r->prefix[0]) {
         uint64_t count = 0;
-        weir_remote_sweep(r->tier, r->prefix, &count);
+        code = weir_remote_sweep(r->tier, r->prefix, &count);
     }
     weir_tier_close(r->tier);
     free(r);
+    return code;
 }
 
 static const struct weir_place_ops ops = {remote_prepare, remote_run, remote_close};

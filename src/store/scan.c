@@ -18,10 +18,7 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum {
-    GAP_BYTES_MAX = 65536, /* reading over a smaller gap costs less than a second request */
-    SMALL_BYTES = 131072,  /* smaller objects are read through the page cache (tier/file.c) */
-};
+enum { GAP_BYTES_MAX = 65536 }; /* reading over a smaller gap costs less than a second request */
 
 /* A request, and what of the objects it is for. */
 struct slot {
@@ -80,7 +77,7 @@ struct unit {
 static bool is_small(const weir_object *obj, const struct weir_range *unit)
 {
     uint64_t size = unit->end - unit->begin;
-    return size < SMALL_BYTES && size == obj->info.size_bytes;
+    return size < WEIR_IO_DIRECT_BYTES_MIN && size == obj->info.size_bytes;
 }
 
 static char *place_of(const struct scan *scan, const struct weir_span *span,

@@ -22,7 +22,6 @@
 #include "util/sys.h"
 
 enum {
-    DIRECT_BYTES_MIN = 131072,     /* smaller files are not worth a second descriptor */
     ALLOCATE_BYTES_MIN = 64 << 20, /* streams of unknown length are preallocated in such steps, */
     ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this, */
     ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
@@ -169,7 +168,7 @@ static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         return weir_fail_memory();
     }
     *blob = (struct file_blob){{blob_close}, t, {.fd = fd, .dfd = -1, .label = label}};
-    if (st.size >= DIRECT_BYTES_MIN)
+    if (st.size >= WEIR_IO_DIRECT_BYTES_MIN) /* else it is not worth a second descriptor */
         blob->file.dfd = open_direct(dir, base, st.ino, O_RDONLY);
     req->handle = &blob->handle;
     req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};

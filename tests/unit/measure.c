@@ -55,6 +55,8 @@ static void cliffs(void)
     /* It may come early or late. */
     CHECK(cliff_of(400, 40, 3000000000, 500000000).fell);
     CHECK(cliff_of(400, 360, 3000000000, 500000000).fell);
+    for (unsigned slots = 41; slots < 130; slots++) /* the last slots are looked at, too */
+        CHECK(cliff_of(slots, slots * 3 / 4, 3000000000, 500000000).fell);
     /* No cliff: level, rising, a little slower, too short to tell. */
     CHECK(!cliff_of(400, 400, 3000000000, 0).fell);
     CHECK(!cliff_of(400, 200, 500000000, 3000000000).fell);
