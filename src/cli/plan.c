@@ -30,7 +30,8 @@ static int load(const char *path, char **out, size_t *size)
     char *text = malloc(WEIR_PLAN_FILE_BYTES_MAX + 1);
     *size = text ? fread(text, 1, WEIR_PLAN_FILE_BYTES_MAX + 1, in) : 0;
     int code = !text        ? weir_fail_memory()
-               : ferror(in) ? weir_fail(EIO, "cannot read the plan '%s'", path)
+               : ferror(in) ? weir_fail(errno, "cannot read the plan '%s': %s", path,
+                                        weir_errno_text(-errno))
                : *size > WEIR_PLAN_FILE_BYTES_MAX
                    ? weir_fail(EFBIG, "the plan '%s' is too large to be one", path)
                    : 0;
