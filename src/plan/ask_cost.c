@@ -35,8 +35,8 @@ static void find_places(struct place places[PLACES], const struct weir_plan_in *
 }
 
 /* Of the layout, what each tier and the whole costs, and which part is the largest. */
-static double tell_layout(struct weir_plan_answer *a, const struct weir_plan_in *in,
-                          const struct place *places, double bytes)
+static void tell_layout(struct weir_plan_answer *a, const struct weir_plan_in *in,
+                        const struct place *places, double bytes)
 {
     double sum = 0, most = 0;
     const char *name = NULL;
@@ -62,9 +62,10 @@ static double tell_layout(struct weir_plan_answer *a, const struct weir_plan_in 
     if (bytes > 0)
         weir_plan_figure(a, "usd_per_gb_month", "a GB, for a month", WEIR_PLAN_USD,
                          sum / (bytes / 1e9));
-    weir_plan_bottleneck(a, "%s: %s of it", name,
-                         weir_plan_say(WEIR_PLAN_SHARE, sum > 0 ? most / sum : 0));
-    return sum;
+    if (name)
+        weir_plan_bottleneck(a, "%s: %s of it", name, weir_plan_say(WEIR_PLAN_SHARE, most / sum));
+    else
+        weir_plan_bottleneck(a, "nothing: at that price it is free");
 }
 
 int weir_plan_ask_cost(struct weir_plan_answer *a, const struct weir_plan_in *in)
@@ -77,7 +78,8 @@ int weir_plan_ask_cost(struct weir_plan_answer *a, const struct weir_plan_in *in
     if (size == 0 && bytes == 0 && !in->egress_bytes)
         return weir_plan_missing("size", "or a layout: --s3, --lustre, --ebs, --glacier, --egress");
     snprintf(a->question, sizeof a->question, "What does it cost a month?");
-    double layout = bytes > 0 || in->egress_bytes ? tell_layout(a, in, places, bytes) : 0;
+    if (bytes > 0 || in->egress_bytes)
+        tell_layout(a, in, places, bytes);
     double all = size > 0 ? size : bytes;
     double least = 0, most = 0;
     for (int i = 0; i < PLACES && all > 0; i++) {
@@ -86,10 +88,10 @@ int weir_plan_ask_cost(struct weir_plan_answer *a, const struct weir_plan_in *in
         least = i ? least : usd;
         most = usd;
     }
-    if (layout == 0)
+    if (bytes == 0 && !in->egress_bytes)
         weir_plan_bottleneck(a, "the tier: the dearest costs %s times the cheapest",
                              weir_plan_say(WEIR_PLAN_NUMBER, most / least));
-    if (layout > 0 && bytes > 0)
+    if (bytes > 0)
         weir_plan_change(a, "all of it on FSx for Lustre instead: %s", USD(most));
     if (all > 0)
         weir_plan_change(

@@ -35,6 +35,8 @@ weir plan endurance --checkpoint 10GB --interval 1min --over 5y --tbw 1PB --ampl
 weir plan durability --afr 0.2 --copies 1 --data 4 --parity 0 --repair 30d
 weir plan durability --copies 2 --data 17 --parity 3 --repair 7d --groups 1000 --afr 0.013
 weir plan cost --egress 1TB --egress-usd 0.05
+weir plan cost --egress 1TB --egress-usd 0
+weir plan cost --size 1GB --egress 1TB --egress-usd 0
 weir plan cost --size 1GB --glacier 1PB --ebs 3TB
 weir plan format --kind text --samples 1B --sample-bytes 4K --iops 5000 \
     --read-rate 1GB/s --shard 64M
@@ -133,6 +135,12 @@ def test_examples_show_what_they_are_for(plan):
     assert round(figure(wear, "wear_bytes") / 1e12) == 907
     assert figure("weir plan cost --size 10PB", "all_s3_usd_per_month") == 230e3
     assert figure("weir plan cost --size 10PB", "all_lustre_usd_per_month") == pytest.approx(1.4e6)
+
+
+def test_what_is_free_costs_nothing(plan):
+    for args in ["--egress", "1TB"], ["--egress", "1TB", "--size", "1GB"]:
+        out = plan("plan", "cost", *args, "--egress-usd", "0").out
+        assert "free" in out and "nan" not in out and "null" not in out
 
 
 def published(doc):
