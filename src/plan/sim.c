@@ -282,9 +282,3 @@ double weir_sim_time_of(const struct weir_sim_sum *sum, enum weir_sim_cause firs
         time_s += sum->time_s[i];
     return time_s;
 }
-
-double weir_sim_goodput(const struct weir_sim_result *result)
-{
-    double good_s = result->sum.time_s[WEIR_SIM_COMPUTE] - result->sum.lost_s;
-    return result->time_s > 0 ? good_s / result->time_s : 0;
-}

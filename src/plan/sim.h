@@ -119,8 +119,7 @@ int weir_sim_setup_check(const struct weir_sim_setup *setup);
  * said so (*out is what there is by then). */
 int weir_sim_run(struct weir_sim_result *out, const struct weir_sim_setup *setup);
 
-/* Of the whole time: computed and not lost; waited for batches; for saves; for restarts; lost. */
-double weir_sim_goodput(const struct weir_sim_result *result);
+/* For all causes from the first to the one before the end. */
 double weir_sim_time_of(const struct weir_sim_sum *sum, enum weir_sim_cause first,
                         enum weir_sim_cause end);
 
