@@ -110,8 +110,10 @@ static void tell_limit(struct weir_plan_answer *a, const struct weir_plan_in *in
                              TIME(s->snapshot_s), name, TIME(s->write_s), RATE(rate));
     else
         weir_plan_bottleneck(a, "%s, %s", name, RATE(rate));
-    weir_plan_change(a, "twice the write rate: waited for, %s instead of %s",
-                     TIME(bytes / (2 * rate)), TIME(s->sync_s));
+    double twice = next > 0 ? fmin(2 * rate, next) : 2 * rate; /* up to the other limit */
+    weir_plan_change(a, "twice the %s: waited for, %s instead of %s",
+                     in->write_rate == rate ? "write rate" : "network rate", TIME(bytes / twice),
+                     TIME(s->sync_s));
     if (next > 0)
         weir_plan_change(a, "the next limit is %s, %s: then a save takes %s",
                          in->write_rate == rate ? "the nodes' network" : "the shared storage",

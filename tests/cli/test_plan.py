@@ -143,6 +143,17 @@ def test_what_is_free_costs_nothing(plan):
         assert "free" in out and "nan" not in out and "null" not in out
 
 
+@pytest.mark.parametrize("rate, says", [
+    ("40GB/s", "twice the write rate: waited for, 19.6 s instead of 24.5 s"),  # then the network
+    ("1000GB/s", "twice the network rate: waited for, 9.8 s instead of 19.6 s"),
+    ("60GB/s", "twice the network rate: waited for, 16.33 s instead of 19.6 s"),  # then storage
+])
+def test_what_is_doubled_is_the_limit(plan, rate, says):
+    doc = plan.json("plan", "checkpoint", "--gpus", "8", "--parameters", "70B", "--write-rate",
+                    rate)
+    assert doc["changes"][0] == says
+
+
 def published(doc):
     return {p["what"]: (p["said"], p["is"]) for p in doc["published"]}
 
