@@ -3,14 +3,23 @@
 #include "cli/plan.h"
 
 static const struct weir_opt options[] = {
-    PLAN_COST,          PLAN_PARAMETERS,
-    PLAN_SAVE,          PLAN_STATE,
-    PLAN_WEIGHT_BYTES,  PLAN_OPTIMIZER_BYTES,
-    PLAN_WRITE_RATE,    PLAN_MTBF,
-    PLAN_NODE_MTBF,     PLAN_GPUS,
-    PLAN_GPUS_PER_NODE, PLAN_RESTART,
-    PLAN_INTERVAL,      PLAN_GPU_USD,
-    PLAN_FROM,          {0},
+    PLAN_COST,
+    PLAN_PARAMETERS,
+    PLAN_SAVE,
+    PLAN_STATE,
+    PLAN_WEIGHT_BYTES,
+    PLAN_OPTIMIZER_BYTES,
+    PLAN_WRITE_RATE,
+    PLAN_MTBF,
+    PLAN_NODE_MTBF,
+    PLAN_GPUS,
+    PLAN_GPUS_PER_NODE,
+    PLAN_NETWORK,
+    PLAN_RESTART,
+    PLAN_INTERVAL,
+    PLAN_GPU_USD,
+    PLAN_FROM,
+    {0},
 };
 
 static struct weir_plan_answer answer;

@@ -33,6 +33,9 @@ struct weir_plan_save {
 };
 int weir_plan_save_of(struct weir_plan_save *out, const struct weir_plan_in *in);
 double weir_plan_nodes(const struct weir_plan_in *in); /* rounded up; 0: gpus were not told */
+/* The rate at which nodes can write to the shared storage, what limits it, and the other limit (0:
+ * there is none). */
+double weir_plan_write_rate(const struct weir_plan_in *in, const char **name, double *next);
 /* The mean time between failures of the job. */
 int weir_plan_mtbf_of(double *out_s, const struct weir_plan_in *in);
 

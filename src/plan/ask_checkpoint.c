@@ -49,8 +49,7 @@ static void tell_size(struct weir_plan_answer *a, const struct weir_plan_in *in,
                                  "two bytes each; 700 GB are FP32 weights"});
 }
 
-/* The rate at which nodes can write to the shared storage, and what limits it. */
-static double write_rate(const struct weir_plan_in *in, const char **name, double *next)
+double weir_plan_write_rate(const struct weir_plan_in *in, const char **name, double *next)
 {
     double have = (double)in->write_rate;
     double network = weir_plan_nodes(in) * (double)in->network_rate;
@@ -99,7 +98,7 @@ static void tell_limit(struct weir_plan_answer *a, const struct weir_plan_in *in
                        const struct stalls *s, double bytes)
 {
     const char *name;
-    double next, rate = write_rate(in, &name, &next);
+    double next, rate = weir_plan_write_rate(in, &name, &next);
     if (s->interval_s > 0 && s->write_s > s->interval_s)
         weir_plan_bottleneck(a, "%s, %s: a checkpoint takes %s and the next begins after %s", name,
                              RATE(rate), TIME(s->write_s), TIME(s->interval_s));
@@ -163,7 +162,7 @@ int weir_plan_ask_checkpoint(struct weir_plan_answer *a, const struct weir_plan_
         weir_plan_bottleneck(a, "not known: --write-rate says what storage takes");
         return 0;
     }
-    s.rate = write_rate(in, &name, &next);
+    s.rate = weir_plan_write_rate(in, &name, &next);
     s.write_s = s.sync_s = weir_plan_save_sync_stall_s(save.bytes, s.rate);
     if (in->gpus)
         s.snapshot_s = save.bytes / ((double)in->gpus * (double)in->snapshot_rate);

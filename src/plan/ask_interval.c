@@ -22,9 +22,11 @@ int weir_plan_mtbf_of(double *out_s, const struct weir_plan_in *in)
     return 0;
 }
 
-static int stall_of(double *out_s, const struct weir_plan_in *in)
+static int stall_of(double *out_s, struct weir_plan_answer *a, const struct weir_plan_in *in)
 {
     struct weir_plan_save save;
+    const char *name;
+    double next;
     if (in->cost_ns) {
         *out_s = weir_plan_seconds(in->cost_ns);
         return 0;
@@ -32,9 +34,14 @@ static int stall_of(double *out_s, const struct weir_plan_in *in)
     if (!in->write_rate)
         return weir_plan_missing("stall", "or --write-rate with --checkpoint or --parameters");
     int code = weir_plan_save_of(&save, in);
-    if (!code)
-        *out_s = save.bytes / (double)in->write_rate;
-    return code;
+    if (code)
+        return code;
+    double rate = weir_plan_write_rate(in, &name, &next);
+    *out_s = weir_plan_save_sync_stall_s(save.bytes, rate);
+    weir_plan_assume(a, "a save is waited for: %s; the limit is %s, %s",
+                     weir_plan_say(WEIR_PLAN_BYTES, save.bytes), name,
+                     weir_plan_say(WEIR_PLAN_BYTES_PER_S, rate));
+    return 0;
 }
 
 struct odds {
@@ -78,7 +85,7 @@ static void tell_changes(struct weir_plan_answer *a, const struct odds *o)
 int weir_plan_ask_interval(struct weir_plan_answer *a, const struct weir_plan_in *in)
 {
     struct odds o = {.restart_s = weir_plan_seconds(in->restart_ns)};
-    int code = stall_of(&o.stall_s, in);
+    int code = stall_of(&o.stall_s, a, in);
     if (!code)
         code = weir_plan_mtbf_of(&o.mtbf_s, in);
     if (code)

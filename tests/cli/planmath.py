@@ -154,7 +154,7 @@ def waste(interval, stall, mtbf, restart):
 
 
 def interval(t):
-    stall = t.stall or t.save()[0] / t.write_rate
+    stall = t.stall or t.save()[0] / min(x for x in (t.write_rate, t.nodes * t.network_rate) if x)
     mtbf = t.mtbf or t.node_mtbf / t.nodes
     best = daly(stall, mtbf)
     figures = {"young_s": root(2 * stall * mtbf), "daly_s": best, "stall_s": stall, "mtbf_s": mtbf,

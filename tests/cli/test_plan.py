@@ -24,6 +24,7 @@ weir plan read --gpus 512 --corpus 2TB --over 30d --epochs 3.5 --network-rate 1k
 weir plan checkpoint --parameters 7B --state gradients --interval 60s --gpus 64 --write-rate 1GB/s
 weir plan checkpoint --parameters 405B --state fp32 --interval 1h --gpus 16 --write-rate 1TB/s
 weir plan interval --checkpoint 1.75TB --write-rate 100GB/s --mtbf 6h --interval 2h
+weir plan interval --gpus 8 --parameters 70B --write-rate 1000GB/s
 weir plan interval --stall 30min --mtbf 2h --restart 1h
 weir plan raid --device nvme --devices 3 --pcie gen3 --read-rate 100GB/s --afr 0.5
 weir plan raid --device hdd --devices 12 --device-size 20TB
@@ -141,6 +142,15 @@ def test_what_is_free_costs_nothing(plan):
     for args in ["--egress", "1TB"], ["--egress", "1TB", "--size", "1GB"]:
         out = plan("plan", "cost", *args, "--egress-usd", "0").out
         assert "free" in out and "nan" not in out and "null" not in out
+
+
+def test_the_interval_is_for_the_stall_of_a_checkpoint(plan):
+    """The network of one node is the limit of both."""
+    job = ["--gpus", "8", "--parameters", "70B", "--write-rate", "1000GB/s"]
+    stall = plan.json("plan", "checkpoint", *job)["figures"]["sync_stall_s"]
+    doc = plan.json("plan", "interval", *job)
+    assert doc["figures"]["stall_s"] == stall == 19.6
+    assert any("the nodes' network" in text for text in doc["assumptions"])
 
 
 @pytest.mark.parametrize("rate, says", [
