@@ -53,14 +53,20 @@ static double waste_at(const struct odds *o, double interval_s)
     return weir_plan_waste_share(interval_s, o->stall_s, o->mtbf_s, o->restart_s);
 }
 
+/* The parts are those of rare failures, in proportion: their sum is what is lost in all, which
+ * holds for frequent ones, too. */
 static void tell_parts(struct weir_plan_answer *a, const struct odds *o)
 {
-    double saves = weir_plan_stall_share(o->stall_s, o->daly_s);
+    double saves = weir_plan_stall_share(o->stall_s, o->daly_s), all = waste_at(o, o->daly_s);
     double lost = o->daly_s / 2 / o->mtbf_s, restarts = o->restart_s / o->mtbf_s;
+    double scale = all / (saves + lost + restarts);
+    saves *= scale;
+    lost *= scale;
+    restarts *= scale;
     weir_plan_figure(a, "save_share", "lost in saves", WEIR_PLAN_SHARE, saves);
     weir_plan_figure(a, "rework_share", "lost in work done again", WEIR_PLAN_SHARE, lost);
     weir_plan_figure(a, "restart_share", "lost in restarts", WEIR_PLAN_SHARE, restarts);
-    weir_plan_figure(a, "waste_share", "lost in all", WEIR_PLAN_SHARE, waste_at(o, o->daly_s));
+    weir_plan_figure(a, "waste_share", "lost in all", WEIR_PLAN_SHARE, all);
     const char *most = restarts > lost && restarts > saves ? "restarts"
                        : lost > saves                      ? "work that failures undo"
                                                            : "the saves themselves";

@@ -157,11 +157,13 @@ def interval(t):
     stall = t.stall or t.save()[0] / min(x for x in (t.write_rate, t.nodes * t.network_rate) if x)
     mtbf = t.mtbf or t.node_mtbf / t.nodes
     best = daly(stall, mtbf)
+    everything = waste(best, stall, mtbf, t.restart)
+    parts = [stall / (best + stall), best / 2 / mtbf, t.restart / mtbf]
+    saves, rework, restarts = (part * everything / sum(parts) for part in parts)
     figures = {"young_s": root(2 * stall * mtbf), "daly_s": best, "stall_s": stall, "mtbf_s": mtbf,
                "failures_per_month": MONTH_H * 3600 / mtbf, "lost_s_per_failure":
-               best / 2 + t.restart, "save_share": stall / (best + stall),
-               "rework_share": best / 2 / mtbf, "restart_share": t.restart / mtbf,
-               "waste_share": waste(best, stall, mtbf, t.restart)}
+               best / 2 + t.restart, "save_share": saves, "rework_share": rework,
+               "restart_share": restarts, "waste_share": everything}
     if t.gpus:
         figures["waste_usd_per_month"] = idle_usd(t, figures["waste_share"])
     if t.interval:

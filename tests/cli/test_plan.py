@@ -25,6 +25,7 @@ weir plan checkpoint --parameters 7B --state gradients --interval 60s --gpus 64 
 weir plan checkpoint --parameters 405B --state fp32 --interval 1h --gpus 16 --write-rate 1TB/s
 weir plan interval --checkpoint 1.75TB --write-rate 100GB/s --mtbf 6h --interval 2h
 weir plan interval --gpus 8 --parameters 70B --write-rate 1000GB/s
+weir plan interval --stall 1min --mtbf 10min --restart 10min
 weir plan interval --stall 30min --mtbf 2h --restart 1h
 weir plan raid --device nvme --devices 3 --pcie gen3 --read-rate 100GB/s --afr 0.5
 weir plan raid --device hdd --devices 12 --device-size 20TB
@@ -151,6 +152,13 @@ def test_the_interval_is_for_the_stall_of_a_checkpoint(plan):
     doc = plan.json("plan", "interval", *job)
     assert doc["figures"]["stall_s"] == stall == 19.6
     assert any("the nodes' network" in text for text in doc["assumptions"])
+
+
+def test_parts_are_no_more_than_the_whole(plan):
+    doc = plan.json("plan", "interval", "--stall", "1min", "--mtbf", "10min", "--restart", "10min")
+    parts = [doc["figures"][f"{part}_share"] for part in ("save", "rework", "restart")]
+    assert sum(parts) == pytest.approx(doc["figures"]["waste_share"]) and sum(parts) < 1
+    assert min(parts) > 0
 
 
 @pytest.mark.parametrize("rate, says", [
