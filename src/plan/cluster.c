@@ -15,9 +15,11 @@
 #include "plan/save.h"
 #include "util/err.h"
 
-enum { LOCAL_SAVES = 2 };               /* on NVMe: the last, and the one being written */
-static const double stage_s = 600;      /* shards are staged so long before they are needed */
-static const double gradient_bytes = 2; /* of a parameter, in GPU memory */
+enum { LOCAL_SAVES = 2 };          /* on NVMe: the last, and the one being written */
+static const double stage_s = 600; /* shards are staged so long before they are needed */
+/* Of a parameter in GPU memory, in mixed precision: weights, optimizer, gradients; however little
+ * of it is saved. */
+static const double resident_bytes = 2 + 12 + 2;
 static const double peak_flops = 989e12, shared_rate = 100e9; /* if nothing is told */
 static const double day_s = 86400;
 
@@ -124,7 +126,7 @@ static void find_losses(struct weir_plan_cluster *c, const struct weir_plan_in *
 
 static void find_sizes(struct weir_plan_cluster *c, const struct weir_plan_in *in)
 {
-    double state = c->save_bytes + gradient_bytes * (double)in->parameters;
+    double state = resident_bytes * (double)in->parameters;
     double ahead = in->batch_bytes
                        ? c->nodes * weir_plan_prefetch_bytes((double)in->depth, (double)in->workers,
                                                              (double)in->batch_bytes)

@@ -121,8 +121,9 @@ static void tell_assumptions(struct weir_plan_answer *a, const struct weir_plan_
         "one node's failure ends the job and takes what is only on that node; a restart "
         "takes %s and the load",
         TIME(weir_plan_seconds(in->restart_ns)));
-    weir_plan_assume(a, "GPU memory holds the state and 2 bytes of gradients a parameter; "
-                        "activations come on top");
+    weir_plan_assume(a,
+                     "GPU memory holds 16 bytes a parameter, whatever is saved: 2 of weights, 12 "
+                     "of optimizer, 2 of gradients (mixed precision); activations come on top");
     weir_plan_assume(a, "storage is priced by what is needed (FSx for Lustre, S3 Standard, at the "
                         "end of the run); NVMe comes with the nodes");
 }

@@ -307,7 +307,7 @@ def cluster(t):
              "snapshot": (size / every, t.gpus * t.snapshot_rate),
              "local": (size / every, nodes * t.nvme_write_rate),
              "shared": (size / every, to_shared), "archive": (size / t.archive, t.object_rate)}
-    tiers = {"HBM": (size + 2 * t.parameters, t.gpus * t.gpu_memory),
+    tiers = {"HBM": (16 * t.parameters, t.gpus * t.gpu_memory),
              "DRAM": (size, nodes * t.node_memory),
              "NVMe": (2 * size + 600 * need, nodes * t.nvme),
              "shared storage": (kept, t.capacity), "object store": (t.corpus + archived, NEVER)}

@@ -44,6 +44,8 @@ weir plan format --kind text --samples 1B --sample-bytes 4K --iops 5000 \
     --read-rate 1GB/s --shard 64M
 weir plan cluster --gpus 100 --parameters 7B --corpus 1TB --tokens-per-s 10K \
     --interval 1s --write-rate 1GB/s
+weir plan cluster --gpus 64 --parameters 7B --corpus 1TB --state weights
+weir plan cluster --gpus 64 --parameters 7B --corpus 1TB --checkpoint 1GB
 weir plan cluster --gpus 8 --parameters 1B --corpus 1PB --tokens-per-s 3B --token-bytes 4 --mtbf 1d
 """.replace("\\\n   ", "").strip().splitlines()
 
@@ -364,6 +366,15 @@ def test_the_page(plan, tmp_path):
     said = plan.fails("plan", "cluster", "--gpus", "512", "--parameters", "70B", "--corpus", "20TB",
                       "--html", "deep/plan.html/x")
     assert "deep/plan.html" in said
+
+
+@pytest.mark.parametrize("saved", [[], ["--state", "weights"], ["--state", "gradients"],
+                                   ["--checkpoint", "1GB"]])
+def test_what_is_saved_does_not_change_what_gpus_hold(plan, saved):
+    """Weights, optimizer and gradients of mixed precision: 16 bytes."""
+    doc = plan.json("plan", "cluster", "--gpus", "64", "--parameters", "7B", "--corpus", "1TB",
+                    *saved)
+    assert doc["tiers"][0]["name"] == "HBM" and doc["tiers"][0]["need_bytes"] == 16 * 7e9
 
 
 def test_a_flow_that_is_too_small_is_red(plan, tmp_path):
