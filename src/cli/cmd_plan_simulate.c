@@ -158,22 +158,25 @@ static int simulate_to(struct cli *cli, struct target *html, struct target *svg)
     return code;
 }
 
-/* A profile is of a node's NVMe: its latency is not that of data elsewhere. */
+/* A profile is of a node's NVMe: its latency is not that of data elsewhere. To the first byte it is
+ * that of one lookup at a time; that of large reads holds what waits for others. */
 static int make_setup(struct cli *cli)
 {
     int code = plan_read(cli);
     if (code)
         return code;
     const struct weir_profile *profile = plan_profile();
-    if (profile && !plan_was_told(cli, "latency"))
+    bool is_told = plan_was_told(cli, "latency");
+    if (profile && !is_told)
         plan_in.latency_ns = 0;
     code = weir_sim_plan(&sim.setup, &plan_in);
     if (!code)
         code = weir_sim_plan_intervals(intervals, &sim.count, &plan_in, &sim.setup);
     if (code == -EINVAL)
         return cli_usage(cli, "%s", weir_error_text());
-    if (!code && profile && profile->read_latency_s_p50 > 0)
-        sim.setup.tiers[WEIR_SIM_NVME].latency_s = profile->read_latency_s_p50;
+    if (!code && profile && profile->lookup_latency_s_p50 > 0 &&
+        !(is_told && sim.setup.data_tier == WEIR_SIM_NVME))
+        sim.setup.tiers[WEIR_SIM_NVME].latency_s = profile->lookup_latency_s_p50;
     return code;
 }
 

@@ -175,10 +175,14 @@ def test_plan_file(weir):
 def test_profile(weir):
     """What was measured is the NVMe of a node."""
     weir.file("p.json", json.dumps({"weir_profile": 1, "checkpoint_bytes_per_s": 2e9,
-                                    "shards_bytes_per_s": 3e9, "read_latency_s_p50": 0.5}))
+                                    "shards_bytes_per_s": 3e9, "read_latency_s_p50": 0.9,
+                                    "lookup_latency_s_p50": 0.5}))
     args = [*JOB, "--checkpoint", "640GB", "--save-to", "nvme", "--sync", "--interval", "100s"]
     doc = simulate(weir, *args, "--profile", "p.json")
     near(doc["checkpoint_share"], Fraction(55, 1055))  # 5 s, and half a second before
+    told = [*args, "--profile", "p.json", "--latency", "2s"]
+    near(simulate(weir, *told)["checkpoint_share"], Fraction(55, 1055))  # that is of shared data
+    near(simulate(weir, *told, "--data-on", "nvme")["checkpoint_share"], Fraction(7, 107))
     weir.file("p.json", json.dumps({"weir_profile": 1, "checkpoint_bytes_per_s": 2e9,
                                     "cliff_at_bytes": 4e9, "cliff_before_bytes_per_s": 4e9,
                                     "cliff_after_bytes_per_s": 1e9}))
