@@ -11,6 +11,7 @@
 #define RATE(value) weir_plan_say(WEIR_PLAN_BYTES_PER_S, value)
 
 static const double day_s = 86400;
+static const double busy_enough = 0.99; /* of a GPU's time: less is a bottleneck */
 
 double weir_plan_nodes(const struct weir_plan_in *in)
 {
@@ -75,6 +76,29 @@ static void tell_demand(struct weir_plan_answer *a, const struct weir_plan_in *i
 
 /* ---- where it could come from ---- */
 
+/* The share of its time a GPU waits for batches that were asked for too late: what rate there is
+ * does not change it. 0 if it is not known. */
+static double late_share(const struct weir_plan_in *in)
+{
+    if (!in->latency_ns || !in->step_ns)
+        return 0;
+    return 1 - weir_plan_prefetch_share((double)in->depth, weir_plan_seconds(in->latency_ns),
+                                        weir_plan_seconds(in->step_ns));
+}
+
+static void tell_late(struct weir_plan_answer *a, const struct weir_plan_in *in)
+{
+    double latency_s = weir_plan_seconds(in->latency_ns), step_s = weir_plan_seconds(in->step_ns);
+    weir_plan_bottleneck(a,
+                         "the latency: a batch takes %s to come, steps take %s, and %s under way "
+                         "or ready are too few",
+                         weir_plan_say(WEIR_PLAN_S, latency_s), weir_plan_say(WEIR_PLAN_S, step_s),
+                         weir_plan_say(WEIR_PLAN_COUNT, (double)in->depth));
+    weir_plan_change(
+        a, "a prefetch depth of %s keeps the GPU busy for 99 %% of the time",
+        weir_plan_say(WEIR_PLAN_COUNT, weir_plan_prefetch_depth(busy_enough, latency_s, step_s)));
+}
+
 static void tell_supply(struct weir_plan_answer *a, const struct weir_plan_in *in, double need)
 {
     double have = (double)in->read_rate, servers;
@@ -91,17 +115,20 @@ static void tell_supply(struct weir_plan_answer *a, const struct weir_plan_in *i
     const char *name = is_network ? "the nodes' network" : "the shared storage";
     weir_plan_figure(a, "available_bytes_per_s", "available", WEIR_PLAN_BYTES_PER_S, least);
     weir_plan_figure(a, "used_share", "of that is needed", WEIR_PLAN_SHARE, need / least);
-    weir_plan_figure(a, "stall_share", "time spent waiting", WEIR_PLAN_SHARE,
-                     weir_plan_read_stall_share(need, least));
+    double slow = weir_plan_read_stall_share(need, least), late = late_share(in);
+    double stall = fmax(slow, late);
+    weir_plan_figure(a, "stall_share", "time spent waiting", WEIR_PLAN_SHARE, stall);
     if (in->gpus)
-        weir_plan_figure(a, "stall_usd_per_month", "which costs", WEIR_PLAN_USD_PER_MONTH,
-                         weir_plan_idle_usd_per_month((double)in->gpus, in->usd_per_gpu_hour,
-                                                      weir_plan_read_stall_share(need, least)));
+        weir_plan_figure(
+            a, "stall_usd_per_month", "which costs", WEIR_PLAN_USD_PER_MONTH,
+            weir_plan_idle_usd_per_month((double)in->gpus, in->usd_per_gpu_hour, stall));
     weir_plan_assume(a,
                      "reading overlaps with computing; a GPU costs $%.2f an hour, a month has "
                      "730 h",
                      in->usd_per_gpu_hour);
-    if (need > least)
+    if (late > slow && late > 1 - busy_enough)
+        tell_late(a, in);
+    else if (need > least)
         weir_plan_bottleneck(a, "%s: it gives %s of the %s that are needed", name, RATE(least),
                              RATE(need));
     else
@@ -132,7 +159,7 @@ static void tell_prefetch(struct weir_plan_answer *a, const struct weir_plan_in 
     weir_plan_figure(a, "busy_share", "GPU busy at that depth", WEIR_PLAN_SHARE,
                      weir_plan_prefetch_share((double)in->depth, latency_s, step_s));
     weir_plan_figure(a, "depth_for_99_percent", "depth for 99 % busy", WEIR_PLAN_COUNT,
-                     weir_plan_prefetch_depth(0.99, latency_s, step_s));
+                     weir_plan_prefetch_depth(busy_enough, latency_s, step_s));
     weir_plan_assume(a,
                      "a batch takes %s to come and %s to be trained on; %s are under way or "
                      "ready: busy = 1 - Erlang B(depth, latency / step)",

@@ -111,14 +111,15 @@ def read(t):
                "node_bytes_per_s": need / t.nodes, "day_bytes": need * 86400,
                "servers": math.ceil(need / t.server_rate), "available_bytes_per_s": have,
                "used_share": need / have, "stall_share": max(0, 1 - have / need)}
-    figures["stall_usd_per_month"] = idle_usd(t, figures["stall_share"])
     if t.batch_bytes:
         figures["prefetch_bytes"] = t.depth * t.workers * t.batch_bytes
     if t.latency and t.step:
         load = t.latency / t.step
         figures["busy_share"] = erlang_busy(t.depth, load)
+        figures["stall_share"] = max(figures["stall_share"], 1 - figures["busy_share"])
         figures["depth_for_99_percent"] = next(d for d in range(1, 10000)
                                                if erlang_busy(d, load) >= F(99, 100))
+    figures["stall_usd_per_month"] = idle_usd(t, figures["stall_share"])
     return figures
 
 

@@ -147,6 +147,22 @@ def test_what_is_free_costs_nothing(plan):
         assert "free" in out and "nan" not in out and "null" not in out
 
 
+@pytest.mark.parametrize("more, waits, limit", [
+    (["--depth", "1"], 0.6, "the latency: a batch takes 150 ms"),
+    (["--depth", "20"], 0, "computing"),
+    (["--depth", "1", "--read-rate", "232MB/s"], 0.9, "the shared storage"),
+    (["--depth", "1", "--read-rate", "2.2GB/s"], 0.6, "the latency"),
+])
+def test_a_gpu_that_is_not_busy_waits(plan, more, waits, limit):
+    """For what limits it more: the rate, or batches that were asked for too late."""
+    doc = plan.json("plan", "read", "--gpus", "8", "--batches-per-s", "10", "--batch-bytes", "29MB",
+                    "--latency", "150ms", "--step", "100ms", *more)
+    assert doc["figures"]["stall_share"] == pytest.approx(waits, abs=1e-9)
+    assert doc["figures"]["stall_usd_per_month"] == pytest.approx(waits * 8 * 2 * 730, abs=1e-4)
+    assert doc["bottleneck"].startswith(limit)
+    assert any("a prefetch depth of 6" in text for text in doc["changes"]) == ("latency" in limit)
+
+
 def test_the_interval_is_for_the_stall_of_a_checkpoint(plan):
     """The network of one node is the limit of both."""
     job = ["--gpus", "8", "--parameters", "70B", "--write-rate", "1000GB/s"]
