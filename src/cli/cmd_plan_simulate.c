@@ -229,7 +229,8 @@ const struct command cmd_plan_simulate = {
             "checkpoint_share, restart_share (these add up to 1), goodput_min, goodput_max and "
             "goodput_sd of all runs, shares (by cause), simulated_s, steps, saves, failures, "
             "nodes_lost, restarts_from_nothing, cliff_s, levels (tier, complete, restarts), tiers "
-            "(name, read_bytes, written_bytes), events; intervals: the same of each, if there "
+            "(name, read_bytes, written_bytes), events; assumptions: an array of texts; intervals: "
+            "the same of each, if there "
             "are several; bin_s and over_time: the first run, in bins of that time",
     .options = options,
     .fields = &plan_in,

@@ -147,6 +147,16 @@ const char *simulate_failures(char out[SIMULATE_TEXT_BYTES], const struct simula
     return out;
 }
 
+const char *simulate_assumed(char out[SIMULATE_TEXT_BYTES], const struct simulate *sim)
+{
+    if (!weir_sim_plan_assumes_rate(&sim->setup, sim->in))
+        return NULL;
+    snprintf(out, SIMULATE_TEXT_BYTES,
+             "checkpoints are read from the shared storage at %s (--read-rate was not told)",
+             say(WEIR_PLAN_BYTES_PER_S, sim->setup.tiers[WEIR_SIM_SHARED].read_all));
+    return out;
+}
+
 /* Of each cause, what would make it less. */
 static const char *remedy(const struct simulate *sim, int cause)
 {

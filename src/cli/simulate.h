@@ -51,6 +51,8 @@ const char *simulate_advice(char out[SIMULATE_TEXT_BYTES], const struct simulate
 const char *simulate_job(char out[SIMULATE_TEXT_BYTES], const struct simulate *sim);
 const char *simulate_saves(char out[SIMULATE_TEXT_BYTES], const struct simulate *sim);
 const char *simulate_failures(char out[SIMULATE_TEXT_BYTES], const struct simulate *sim);
+/* What was not told and counts; NULL: nothing. */
+const char *simulate_assumed(char out[SIMULATE_TEXT_BYTES], const struct simulate *sim);
 const char *simulate_cause_name(enum weir_sim_cause cause);
 
 void simulate_show(const struct simulate *sim);

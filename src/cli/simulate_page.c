@@ -241,6 +241,8 @@ void simulate_page(FILE *out, const struct simulate *sim)
     page_text(&page, "Failures: %s; %s spare nodes, %s to repair one.",
               simulate_failures(text, sim), say(WEIR_PLAN_COUNT, sim->setup.spares),
               say(WEIR_PLAN_S, sim->setup.repair_s));
+    if (simulate_assumed(text, sim))
+        page_text(&page, "Assumed: %s.", text);
     page_text(&page, "%s steps in %s; seed %llu, %d run%s, %llu events.",
               say(WEIR_PLAN_COUNT, best->steps), say(WEIR_PLAN_S, best->time_s),
               (unsigned long long)sim->setup.seed, sim->runs, sim->runs == 1 ? "" : "s",

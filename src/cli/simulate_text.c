@@ -100,6 +100,8 @@ void simulate_show(const struct simulate *sim)
     if (sim->setup.mtbf_s > 0)
         printf("spare nodes   %s, %s to repair a lost one\n",
                say(WEIR_PLAN_COUNT, sim->setup.spares), say(WEIR_PLAN_S, sim->setup.repair_s));
+    if (simulate_assumed(text, sim))
+        printf("assumed       %s\n", text);
     printf("simulated     %s, %s steps, seed %" PRIu64, say(WEIR_PLAN_S, best->time_s),
            say(WEIR_PLAN_COUNT, best->steps), sim->setup.seed);
     if (sim->runs > 1)
@@ -191,10 +193,15 @@ json_t *simulate_json(const struct simulate *sim)
                   sim->setup.nodes, "seed", (json_int_t)sim->setup.seed, "runs", sim->runs,
                   "formula_interval_s", formula_s > 0 ? json_real(formula_s) : json_null());
     json_t *own = case_json(sim, best), *bins = json_array(), *cases = json_array();
+    json_t *assumed = json_array();
+    char text[SIMULATE_TEXT_BYTES];
+    if (simulate_assumed(text, sim))
+        json_array_append_new(assumed, json_string(text));
     json_object_update(doc, own);
     json_decref(own);
     for (int i = 0; sim->count > 1 && i < sim->count; i++)
         json_array_append_new(cases, case_json(sim, &sim->cases[i]));
+    json_object_set_new(doc, "assumptions", assumed);
     json_object_set_new(doc, "intervals", cases);
     for (int i = 0; i < best->first.bin_count; i++)
         json_array_append_new(bins, bin_json(&best->first.bins[i], i * best->first.bin_s));

@@ -32,6 +32,8 @@ struct weir_plan_save {
     const char *state;                           /* NULL: not of the catalog */
 };
 int weir_plan_save_of(struct weir_plan_save *out, const struct weir_plan_in *in);
+/* Bytes/s that the shared storage reads and writes, for plans that need it and were not told. */
+#define WEIR_PLAN_SHARED_RATE 100e9
 double weir_plan_nodes(const struct weir_plan_in *in); /* rounded up; 0: gpus were not told */
 /* The rate at which nodes can write to the shared storage, what limits it, and the other limit (0:
  * there is none). */

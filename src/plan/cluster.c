@@ -20,7 +20,8 @@ static const double stage_s = 600; /* shards are staged so long before they are 
 /* Of a parameter in GPU memory, in mixed precision: weights, optimizer, gradients; however little
  * of it is saved. */
 static const double resident_bytes = 2 + 12 + 2;
-static const double peak_flops = 989e12, shared_rate = 100e9; /* if nothing is told */
+static const double peak_flops = 989e12,
+                    shared_rate = WEIR_PLAN_SHARED_RATE; /* if nothing is told */
 static const double day_s = 86400;
 
 /* ---- demand ---- */

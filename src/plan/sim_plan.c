@@ -43,7 +43,7 @@ static void set_tiers(struct weir_sim_setup *out, const struct weir_plan_in *in)
         nvme->burst_write = (double)(in->fast_rate ? in->fast_rate : in->nvme_write_rate);
         nvme->write_node = (double)(in->native_rate ? in->native_rate : in->nvme_write_rate);
     }
-    shared->read_all = (double)in->read_rate;
+    shared->read_all = in->read_rate ? (double)in->read_rate : WEIR_PLAN_SHARED_RATE;
     shared->write_all = (double)in->write_rate;
     object->read_all = object->write_all = (double)in->object_rate;
 }
@@ -148,6 +148,15 @@ int weir_sim_plan(struct weir_sim_setup *out, const struct weir_plan_in *in)
     if (!code)
         code = set_failures(out, in);
     return code ? code : weir_sim_setup_check(out);
+}
+
+/* Batches are never read at a rate nobody told: see set_reads(). */
+bool weir_sim_plan_assumes_rate(const struct weir_sim_setup *setup, const struct weir_plan_in *in)
+{
+    for (int i = 0; i < setup->save_tier_count && !in->read_rate; i++)
+        if (setup->save_tiers[i] == WEIR_SIM_SHARED)
+            return setup->mtbf_s > 0 || i + 1 < setup->save_tier_count;
+    return false;
 }
 
 /* ---- intervals ---- */

@@ -11,6 +11,9 @@ enum { WEIR_SIM_INTERVALS_MAX = 32 };
 /* -EINVAL names what is missing or makes no sense. The interval is the told one, if there is one.
  */
 int weir_sim_plan(struct weir_sim_setup *out, const struct weir_plan_in *in);
+/* Whether checkpoints are read from the shared storage (loaded, or copied to the next tier) at a
+ * rate that was not told: WEIR_PLAN_SHARED_RATE. */
+bool weir_sim_plan_assumes_rate(const struct weir_sim_setup *setup, const struct weir_plan_in *in);
 /* The intervals to compare: those of --intervals; for "auto", some around
  * weir_sim_best_interval_s(). *count is 0 if none were told. */
 int weir_sim_plan_intervals(double out[WEIR_SIM_INTERVALS_MAX], int *count,

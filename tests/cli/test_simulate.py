@@ -114,6 +114,24 @@ def test_young(weir):
     near(by_interval[1]["restart_share"], restart / mtbf, 0.05)
 
 
+def test_loads_are_never_for_free(weir):
+    """What was not told of the shared storage is as weir plan cluster has it, and is said."""
+    args = ["--gpus", "512", "--over", "10d", "--mtbf", "1h", *SAVES]
+    doc = simulate(weir, *args)
+    told = simulate(weir, *args, "--read-rate", "100GB/s")
+    text, = doc.pop("assumptions")
+    assert text == ("checkpoints are read from the shared storage at 100 GB/s (--read-rate was not "
+                    "told)")
+    assert told.pop("assumptions") == [] and doc == told
+    near(doc["shares"]["load"] * doc["simulated_s"], 6.401 * doc["levels"][0]["restarts"], 1e-2)
+    assert f"\nassumed       {text}\n" in weir("plan", "simulate", *args, "--html", "s.html").out
+    assert f"Assumed: {text}." in (weir.cwd / "s.html").read_text()
+    for more in ["--no-failures"], ["--save-to", "nvme"], ["--save-to", "none"]:
+        assert simulate(weir, *args, *more)["assumptions"] == []
+    copied = simulate(weir, *args, "--no-failures", "--save-to", "shared,object")
+    assert copied["assumptions"] == [text]
+
+
 # ---- the same answer ----
 
 BIG = ["--gpus", "16384", "--parameters", "405B", "--write-rate", "200GB/s", "--batch-bytes", "8MB",
@@ -140,8 +158,8 @@ def test_document(weir):
         "gpus", "nodes", "seed", "runs", "formula_interval_s", "interval_s", "goodput",
         "lost_share", "read_share", "checkpoint_share", "restart_share", "goodput_min",
         "goodput_max", "goodput_sd", "shares", "simulated_s", "steps", "saves", "failures",
-        "nodes_lost", "restarts_from_nothing", "cliff_s", "levels", "tiers", "events", "intervals",
-        "bin_s", "over_time"]
+        "nodes_lost", "restarts_from_nothing", "cliff_s", "levels", "tiers", "events",
+        "assumptions", "intervals", "bin_s", "over_time"]
     assert (doc["gpus"], doc["nodes"], doc["interval_s"]) == (16384, 2048, 1800)
     assert sum(doc["shares"].values()) == pytest.approx(1)
     assert len(doc["over_time"]) <= 240 and doc["intervals"] == []
