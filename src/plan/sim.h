@@ -30,7 +30,7 @@ struct weir_sim_tier {
     double latency_s;             /* before the first byte of a batch, a save or a load */
     double burst_bytes;           /* of each node's cache for writes (SLC); 0: none */
     double burst_write;           /* while that has room; then write_node. It empties at write_node
-                                     while nothing is written */
+                                     while less is written than it takes */
     bool is_remote;               /* it goes over the node's network */
     bool is_safe;                 /* what it holds outlives a node */
 };

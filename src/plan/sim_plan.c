@@ -7,6 +7,7 @@
 
 #include "plan/answers.h"
 #include "plan/save.h"
+#include "plan/sim_burst.h"
 #include "util/err.h"
 
 static const char *const tier_names[WEIR_SIM_PLAN_TIERS] = {"nvme", "shared", "object"};
@@ -161,22 +162,31 @@ bool weir_sim_plan_assumes_rate(const struct weir_sim_setup *setup, const struct
 
 /* ---- intervals ---- */
 
+/* To get so much to a node's cache for writes, which is empty, at no more than a limit (0: none).
+ */
+static double burst_s(const struct weir_sim_tier *tier, double bytes, double limit)
+{
+    double rate = limit > 0 ? fmin(tier->burst_write, limit) : tier->burst_write;
+    double fill = weir_sim_burst_fill_rate(tier->burst_write, tier->write_node, rate);
+    double fast_bytes = fill > 0 ? fmin(bytes, rate * (tier->burst_bytes / fill)) : bytes;
+    return fast_bytes / rate + (bytes - fast_bytes) / fmin(rate, tier->write_node);
+}
+
 /* To get a whole save to this tier, if nothing else is going on. */
 static double write_s(const struct weir_sim_setup *setup, int number)
 {
     const struct weir_sim_tier *tier = &setup->tiers[number];
     double node_bytes = setup->save_bytes / setup->nodes;
-    double each = tier->burst_bytes > 0 ? tier->burst_write : tier->write_node;
-    double time_s = each > 0 ? node_bytes / each : 0;
-    if (tier->burst_bytes > 0 && node_bytes > tier->burst_bytes)
-        time_s = tier->burst_bytes / each + (node_bytes - tier->burst_bytes) / tier->write_node;
+    double limit = number == setup->save_tiers[0] ? setup->save_rate : 0;
+    double time_s = tier->write_node > 0 ? node_bytes / tier->write_node : 0;
+    if (tier->burst_bytes > 0)
+        time_s = burst_s(tier, node_bytes, limit);
     if (tier->write_all > 0 && setup->save_bytes / tier->write_all > time_s)
         time_s = setup->save_bytes / tier->write_all;
     if (tier->is_remote && setup->network > 0 && node_bytes / setup->network > time_s)
         time_s = node_bytes / setup->network;
-    if (number == setup->save_tiers[0] && setup->save_rate > 0 &&
-        node_bytes / setup->save_rate > time_s)
-        time_s = node_bytes / setup->save_rate;
+    if (limit > 0 && node_bytes / limit > time_s)
+        time_s = node_bytes / limit;
     return time_s + tier->latency_s;
 }
 

@@ -88,6 +88,20 @@ def test_cliff(weir):
     near(doc["cliff_s"], 6 * doc["saves"], 1e-2)
 
 
+def test_cliff_under_a_limit(weir):
+    """Where weir plan cliff says a limit avoids it, it does; one that is higher does not."""
+    drive = ["--slc-cache", "100GB", "--fast-rate", "6.5GB/s", "--native-rate", "1.5GB/s"]
+    avoids = weir.json("plan", "cliff", "--checkpoint", "140GB", *drive)["figures"][
+        "limit_bytes_per_s"]
+    near(avoids, 5.25 * GB)
+    args = ["--gpus", "8", "--over", "1d", "--no-failures", "--checkpoint", "140GB", "--save-to",
+            "nvme", "--sync", "--interval", "10min", *drive]
+    doc = simulate(weir, *args, "--save-rate", f"{int(avoids * 0.999)}")
+    assert doc["cliff_s"] == 0 and doc["saves"] > 100
+    near(doc["checkpoint_share"] / doc["goodput"], 140 / 5.25 / 0.999 / 600, 1e-2)
+    assert simulate(weir, *args, "--save-rate", f"{int(avoids * 1.001)}")["cliff_s"] > 0
+
+
 def test_young(weir):
     """Of the intervals around sqrt(2 C M), that one wastes the least; and what is lost, saved and
     waited is what formulas say."""

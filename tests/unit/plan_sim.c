@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <math.h>
 
+#include "plan/device.h"
 #include "plan/sim_cluster.h"
 #include "plan/sim_net.h"
+#include "plan/sim_plan.h"
 #include "test.h"
 
 #define HOUR 3600.0
@@ -198,6 +200,37 @@ static void test_cliff(void)
     OK(weir_sim_run(&result, &setup));
     NEAR(save_share(), 0.5 / 2.5, 1e-3);
     CHECK(result.cliff_s <= 0);
+}
+
+/* Under a limit it empties meanwhile, as `weir plan cliff` has it: 10 GB do not fall off a cache of
+ * 4 below 1 x 10 / (10 - 4) GB/s. */
+static void test_cliff_under_a_limit(void)
+{
+    struct weir_plan_cliff cliff = {4 * GB, 4 * GB, 1 * GB};
+    double limit = weir_plan_cliff_limit_bytes_per_s(&cliff, 10 * GB);
+    struct weir_sim_setup setup = cluster();
+    setup.is_sync = true;
+    setup.save_tiers[0] = 0;
+    setup.tiers[0].burst_bytes = 4 * GB;
+    setup.tiers[0].burst_write = 4 * GB;
+    setup.tiers[0].write_node = 1 * GB;
+    setup.save_rate = limit * 0.999;
+    OK(weir_sim_run(&result, &setup));
+    NEAR(save_share(), 6.006 / 106.006, 1e-3);
+    CHECK(result.cliff_s <= 0);
+    NEAR(weir_sim_save_cost_s(&setup), 6.006, 1e-3);
+    setup.save_rate = 2 * GB; /* full after 4 s and 8 GB */
+    OK(weir_sim_run(&result, &setup));
+    NEAR(save_share(), 6 / 106.0, 1e-3);
+    NEAR(result.cliff_s / result.saves, 2, 1e-3);
+    NEAR(weir_sim_save_cost_s(&setup), 6, 1e-3);
+    setup.save_rate = 0.5 * GB; /* less than it empties: it never fills */
+    setup.interval_s = 1;
+    OK(weir_sim_run(&result, &setup));
+    NEAR(save_share(), 20 / 21.0, 1e-3);
+    CHECK(result.cliff_s <= 0);
+    setup.save_rate = 0;
+    NEAR(weir_sim_save_cost_s(&setup), 7, 1e-3);
 }
 
 /* ---- reading ---- */
@@ -562,6 +595,7 @@ int main(void)
     RUN(test_staging);
     RUN(test_chain);
     RUN(test_cliff);
+    RUN(test_cliff_under_a_limit);
     RUN(test_shared_reads);
     RUN(test_latency);
     RUN(test_queue_bridges);
