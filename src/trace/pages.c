@@ -115,13 +115,37 @@ static void renew(struct weir_pages *pages, uint32_t slots)
 
 /* ---- reading ---- */
 
+/* The parts that [from, to) touches; it is not empty. */
+static uint64_t parts_of(unsigned from, unsigned to)
+{
+    unsigned first = from / WEIR_PAGE_PART_BYTES, last = (to - 1) / WEIR_PAGE_PART_BYTES;
+    return ~(uint64_t)0 << first & ~(uint64_t)0 >> (63 - last);
+}
+
+/* Of [low, high), which is not empty, the bytes within these parts. */
+static unsigned bytes_within(uint64_t parts, unsigned low, unsigned high)
+{
+    unsigned sum = 0;
+    if (!(parts_of(low, high) & ~parts))
+        return high - low;
+    for (unsigned end; low < high; low = end) {
+        end = (low / WEIR_PAGE_PART_BYTES + 1) * WEIR_PAGE_PART_BYTES;
+        end = end < high ? end : high;
+        if (parts >> low / WEIR_PAGE_PART_BYTES & 1)
+            sum += end - low;
+    }
+    return sum;
+}
+
 /* Of [from, to) of a page, the bytes that were read before; and the page has been read now. */
 static unsigned bytes_again(struct weir_page *page, unsigned from, unsigned to)
 {
     unsigned low = from > page->from ? from : page->from, high = to < page->to ? to : page->to;
+    uint64_t before = page->parts;
+    page->parts |= parts_of(from, to);
     page->from = (uint16_t)(from < page->from ? from : page->from);
     page->to = (uint16_t)(to > page->to ? to : page->to);
-    return high > low ? high - low : 0;
+    return high > low ? bytes_within(before, low, high) : 0;
 }
 
 static void note_again(struct weir_pages *pages, const struct weir_page *page, double bytes)
@@ -145,7 +169,8 @@ static void read_page(struct weir_pages *pages, uint64_t key, unsigned from, uns
             note_again(pages, page, scale * again);
         mark(pages, page->when, (uint32_t)-1);
     } else {
-        *page = (struct weir_page){.key = key, .from = (uint16_t)from, .to = (uint16_t)to};
+        *page = (struct weir_page){
+            .key = key, .parts = parts_of(from, to), .from = (uint16_t)from, .to = (uint16_t)to};
         pages->kept++;
     }
     page->when = pages->clock++;

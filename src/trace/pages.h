@@ -1,7 +1,7 @@
 /* pages.h - which pages of files were read before, and how much was read since: from that follows
  * how large a cache has to be to save how many of the re-reads.
  *
- * Exact (to the page, and within one as long as it is read without gaps) up to
+ * Exact (to the byte as long as a page is read without gaps, with gaps to the 64 bytes) up to
  * WEIR_PAGES_KEPT_MAX pages, 1 GiB; beyond that a random part of all pages is watched, chosen by
  * their hash so that a page is watched always or never (Waldspurger and others, "Efficient MRC
  * construction with SHARDS", 2015), which halves whenever it outgrows the table: memory and time
@@ -13,12 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WEIR_PAGE_BYTES = 4096, WEIR_PAGES_KEPT_MAX = 1 << 18, WEIR_REUSE_BINS = 64 };
+enum { WEIR_PAGE_BYTES = 4096, WEIR_PAGE_PART_BYTES = WEIR_PAGE_BYTES / 64 };
+enum { WEIR_PAGES_KEPT_MAX = 1 << 18, WEIR_REUSE_BINS = 64 };
 
 struct weir_page {
-    uint64_t key;  /* 0: free */
-    uint32_t when; /* of its last read, on the clock of reads of watched pages */
-    uint16_t from, to;
+    uint64_t key;      /* 0: free */
+    uint64_t parts;    /* a bit for each 64 bytes of which any were read */
+    uint32_t when;     /* of its last read, on the clock of reads of watched pages */
+    uint16_t from, to; /* all that was read is between: small reads in a row share their parts */
 };
 
 struct weir_pages {

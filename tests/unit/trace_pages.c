@@ -29,6 +29,24 @@ static void again(void)
     weir_pages_free(&pages);
 }
 
+/* Within a page, what lies between two reads has not been read. */
+static void gaps(void)
+{
+    OK(weir_pages_init(&pages));
+    weir_pages_read(&pages, 1, 0, 512);
+    weir_pages_read(&pages, 1, 3584, 512);
+    weir_pages_read(&pages, 1, 1024, 512);
+    CHECK_EQ(pages.again_bytes, 0);
+    weir_pages_read(&pages, 1, 0, 4096); /* of which three times 512 are known */
+    CHECK_EQ(pages.again_bytes, 1536);
+    weir_pages_read(&pages, 1, 600, 100); /* now all is */
+    CHECK_EQ(pages.again_bytes, 1636);
+    for (uint64_t at = 0; at < 4096; at += 10) /* many to a part, in a row */
+        weir_pages_read(&pages, 2, at, at + 10 < 4096 ? 10 : 4096 - at);
+    CHECK_EQ(pages.again_bytes, 1636);
+    weir_pages_free(&pages);
+}
+
 /* Two epochs of three gigabytes, of which a quarter of the pages is watched at last. */
 static void sampled(void)
 {
@@ -106,6 +124,7 @@ static void timeline(void)
 int main(void)
 {
     RUN(again);
+    RUN(gaps);
     RUN(sampled);
     RUN(clock_goes_round);
     RUN(histograms);
