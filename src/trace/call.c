@@ -29,6 +29,22 @@ bool weir_call_flag(struct weir_span flags, const char *name)
     return false;
 }
 
+/* Whether a name that strace tells is that of the open file which the table has. It may not be the
+ * one it was opened by: the kernel follows links, and files are renamed and removed. */
+static bool is_named(struct weir_call *call, struct weir_trace_open *open, const char *path)
+{
+    char own[WEIR_TRACE_PATH_MAX];
+    uint64_t hash = weir_trace_path_hash(path);
+    if (open->told == hash)
+        return true;
+    if (strcmp(weir_trace_file_path(open->file, own, sizeof own), path) && open->file->exists &&
+        open->renames == call->trace->renames)
+        return false;
+    open->told = hash;
+    open->renames = call->trace->renames;
+    return true;
+}
+
 struct weir_trace_open *weir_call_file(struct weir_call *call, unsigned i)
 {
     char path[WEIR_TRACE_PATH_MAX];
@@ -36,13 +52,16 @@ struct weir_trace_open *weir_call_file(struct weir_call *call, unsigned i)
     if (!weir_span_fd(weir_call_argument(call, i), &fd, path, sizeof path) || fd < 0)
         return NULL;
     struct weir_trace_open *open = weir_trace_fd_get(call->task, fd);
-    if (open || !path[0])
+    if (!path[0] || (open && is_named(call, open, path)))
         return open;
     struct weir_trace_file *file = weir_trace_file_get(&call->trace->files, path);
     open = file ? weir_alloc(sizeof *open) : NULL;
     if (!open)
         return NULL;
+    file->exists = true;
     open->file = file;
+    open->told = weir_trace_path_hash(path);
+    open->renames = call->trace->renames;
     open->pid = call->task->pid;
     open->is_thread = call->task->is_thread;
     open->opened_ns = call->begin_ns;

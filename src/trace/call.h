@@ -16,8 +16,8 @@ struct weir_call {
 void weir_call_take(struct weir_call *call);
 /* Its i-th argument; an empty one if there are not so many. */
 struct weir_span weir_call_argument(const struct weir_call *call, unsigned i);
-/* The open file of that argument. One that is not known but told by -y is taken up; NULL: no file.
- */
+/* The open file of that argument. One that is not known but told by -y is taken up, also where
+ * another was thought to be; NULL: no file. */
 struct weir_trace_open *weir_call_file(struct weir_call *call, unsigned i);
 /* Whether a set of flags (A|B|C) has that one. */
 bool weir_call_flag(struct weir_span flags, const char *name);

@@ -14,6 +14,8 @@ static struct weir_trace_open *open_make(struct weir_call *call, struct weir_tra
     if (!open)
         return NULL;
     open->file = file;
+    open->told = call->line->result_path[0] ? weir_trace_path_hash(call->line->result_path) : 0;
+    open->renames = call->trace->renames;
     open->pid = call->task->pid;
     open->is_thread = call->task->is_thread;
     open->opened_ns = call->begin_ns;

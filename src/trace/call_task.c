@@ -84,8 +84,14 @@ void weir_call_clone(struct weir_call *call)
     if (!succeeded(call) || !call->line->result || call->line->result > INT32_MAX)
         return;
     uint32_t pid = (uint32_t)call->line->result;
-    if (!weir_trace_task_find(&call->trace->tasks, pid))
+    struct weir_trace_task *child = weir_trace_task_find(&call->trace->tasks, pid);
+    if (!child)
         weir_trace_task_make(&call->trace->tasks, pid, call->task, birth);
+    else if (child->is_guess) {
+        if (child->guess_pid != call->task->pid)
+            weir_trace_task_adopt(&call->trace->tasks, child, call->task, birth);
+        child->is_guess = false;
+    }
 }
 
 void weir_call_exec(struct weir_call *call)

@@ -44,6 +44,14 @@ bool weir_trace_path_join(char out[WEIR_TRACE_PATH_MAX], const char *base, const
     return true;
 }
 
+uint64_t weir_trace_path_hash(const char *path)
+{
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    for (; *path; path++)
+        hash = (hash ^ (unsigned char)*path) * 0x100000001b3u;
+    return hash ? hash : 1;
+}
+
 static bool ends_with(const char *text, const char *end)
 {
     size_t size = strlen(text), tail = strlen(end);

@@ -205,6 +205,33 @@ static void task_free(struct weir_trace_tasks *tasks, struct weir_trace_task *ta
     free(task);
 }
 
+/* What a task begins with; nothing has changed if there is no memory for it. */
+static bool inherit(struct weir_trace_tasks *tasks, struct weir_trace_task *task,
+                    struct weir_trace_task *parent, struct weir_trace_birth birth)
+{
+    struct weir_trace_fds *fds = parent && birth.shares_fds ? parent->fds : NULL;
+    struct weir_trace_cwd *cwd = parent && birth.shares_cwd ? parent->cwd : NULL;
+    if (fds)
+        fds->refs++;
+    else
+        fds = fds_copy(tasks, parent ? parent->fds : NULL);
+    if (cwd)
+        cwd->refs++;
+    else
+        cwd = cwd_make(parent ? parent->cwd->path : NULL);
+    if (!fds || !cwd) {
+        fds_drop(tasks, fds);
+        cwd_drop(cwd);
+        return false;
+    }
+    fds_drop(tasks, task->fds);
+    cwd_drop(task->cwd);
+    task->fds = fds;
+    task->cwd = cwd;
+    task->is_thread = birth.is_thread;
+    return true;
+}
+
 struct weir_trace_task *weir_trace_task_make(struct weir_trace_tasks *tasks, uint32_t pid,
                                              struct weir_trace_task *parent,
                                              struct weir_trace_birth birth)
@@ -217,18 +244,7 @@ struct weir_trace_task *weir_trace_task_make(struct weir_trace_tasks *tasks, uin
         return NULL;
     }
     task->pid = pid;
-    task->is_thread = birth.is_thread;
-    task->fds = parent && birth.shares_fds ? parent->fds : NULL;
-    task->cwd = parent && birth.shares_cwd ? parent->cwd : NULL;
-    if (task->fds)
-        task->fds->refs++;
-    else
-        task->fds = fds_copy(tasks, parent ? parent->fds : NULL);
-    if (task->cwd)
-        task->cwd->refs++;
-    else
-        task->cwd = cwd_make(parent ? parent->cwd->path : NULL);
-    if (!task->fds || !task->cwd) {
+    if (!inherit(tasks, task, parent, birth)) {
         task_free(tasks, task);
         return NULL;
     }
@@ -239,6 +255,16 @@ struct weir_trace_task *weir_trace_task_make(struct weir_trace_tasks *tasks, uin
     tasks->total++;
     tasks->threads += birth.is_thread;
     return task;
+}
+
+void weir_trace_task_adopt(struct weir_trace_tasks *tasks, struct weir_trace_task *task,
+                           struct weir_trace_task *parent, struct weir_trace_birth birth)
+{
+    bool was_thread = task->is_thread;
+    if (task == parent || !inherit(tasks, task, parent, birth))
+        return;
+    tasks->threads += birth.is_thread;
+    tasks->threads -= was_thread;
 }
 
 void weir_trace_task_end(struct weir_trace_tasks *tasks, struct weir_trace_task *task)
@@ -260,6 +286,7 @@ void weir_trace_tasks_free(struct weir_trace_tasks *tasks)
 void weir_trace_task_exec(struct weir_trace_tasks *tasks, struct weir_trace_task *task)
 {
     task->is_thread = false;
+    task->is_guess = false; /* what it has by now is its own */
     if (task->fds->refs > 1) {
         struct weir_trace_fds *own = fds_copy(tasks, task->fds);
         if (!own)

@@ -23,6 +23,8 @@ enum {
 struct weir_trace_open {
     uint32_t refs, pid;
     struct weir_trace_file *file;
+    uint64_t told;     /* weir_trace_path_hash of the kernel's name for it, links followed; or 0 */
+    uint64_t renames;  /* how many there had been when that was told */
     uint64_t at;       /* the position */
     uint64_t read_end; /* where the last read ended */
     bool has_read, is_direct, is_sync, is_append, is_thread, is_in_place;
@@ -53,6 +55,8 @@ struct weir_trace_task {
     struct weir_trace_task *next; /* with the same hash */
     uint32_t pid;
     bool is_thread, has_read, has_written; /* data, that is */
+    bool is_guess;                         /* whose child it is, until its clone returns, */
+    uint32_t guess_pid;                    /* and this is the guess (0: none) */
     uint64_t read_bytes;
     struct weir_trace_fds *fds;
     struct weir_trace_cwd *cwd;
@@ -82,6 +86,9 @@ struct weir_trace_birth {
 struct weir_trace_task *weir_trace_task_make(struct weir_trace_tasks *tasks, uint32_t pid,
                                              struct weir_trace_task *parent,
                                              struct weir_trace_birth birth);
+/* It turns out to be parent's child: it begins again from there. */
+void weir_trace_task_adopt(struct weir_trace_tasks *tasks, struct weir_trace_task *task,
+                           struct weir_trace_task *parent, struct weir_trace_birth birth);
 void weir_trace_task_end(struct weir_trace_tasks *tasks, struct weir_trace_task *task);
 /* The task runs another program now. */
 void weir_trace_task_exec(struct weir_trace_tasks *tasks, struct weir_trace_task *task);

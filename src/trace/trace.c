@@ -82,7 +82,7 @@ static bool is_birth(const char *begun, size_t size)
 }
 
 /* The task of a line. A child's first line may come before its parent's clone has returned: then
- * whoever is in a clone is its parent. */
+ * whoever began a clone last is its parent, until one returns with its number. */
 static struct weir_trace_task *task_of(struct weir_trace *trace, uint32_t pid)
 {
     struct weir_trace_task *task = weir_trace_task_find(&trace->tasks, pid), *parent = NULL;
@@ -100,6 +100,10 @@ static struct weir_trace_task *task_of(struct weir_trace *trace, uint32_t pid)
         parent = NULL;
     bool is_root = !trace->tasks.total;
     task = weir_trace_task_make(&trace->tasks, pid, parent, birth);
+    if (task) {
+        task->is_guess = !is_root;
+        task->guess_pid = parent ? parent->pid : 0;
+    }
     if (task && is_root) {
         trace->root_pid = pid;
         if (trace->cwd)

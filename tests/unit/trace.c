@@ -247,6 +247,57 @@ static void annotated(void)
     done();
 }
 
+/* Two are in a clone at once: the child is of the one whose clone returns with its number, and what
+ * strace says of a descriptor counts for more than whom it may have it from. */
+static void two_parents(void)
+{
+#define TWO_CLONES                                                                                 \
+    "1 openat(AT_FDCWD, \"/data/one\", O_RDONLY) = 3</data/one>\n"                                 \
+    "1 read(3</data/one>, \"\"..., 7) = 7\n"                                                       \
+    "1 clone(child_stack=NULL, flags=SIGCHLD) = 2\n"                                               \
+    "2 openat(AT_FDCWD, \"/data/two\", O_RDONLY) = 4</data/two>\n"                                 \
+    "2 dup2(4</data/two>, 3</data/one>) = 3</data/two>\n"                                          \
+    "1 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>\n"                                   \
+    "2 clone(child_stack=NULL, flags=CLONE_FILES|CLONE_THREAD <unfinished ...>\n"
+    feed(TWO_CLONES "11 read(3</data/one>, \"\"..., 100) = 100\n");
+    CHECK_EQ(file("/data/one")->read_bytes, 107);
+    CHECK_EQ(file("/data/two")->read_bytes, 0);
+    done();
+    feed(TWO_CLONES "11 lseek(5, 0, SEEK_CUR) = 0\n"
+                    "1 <... clone resumed>) = 11\n"
+                    "2 <... clone resumed>) = 12\n"
+                    "11 read(3, \"\"..., 100) = 100\n"
+                    "12 read(3, \"\"..., 50) = 50\n");
+    CHECK_EQ(file("/data/one")->read_bytes, 107);
+    CHECK_EQ(file("/data/one")->jumps, 0); /* it goes on where its parent was */
+    CHECK_EQ(file("/data/two")->read_bytes, 50);
+    CHECK_EQ(trace->tasks.total, 4);
+    CHECK_EQ(trace->tasks.threads, 1);
+    done();
+}
+
+/* The kernel's name for a file is another one behind a link, and after it was renamed or removed;
+ * it stays what it was opened as. */
+static void other_names(void)
+{
+    feed("1 openat(AT_FDCWD, \"/link/a\", O_RDONLY) = 3</real/a>\n"
+         "1 read(3</real/a>, \"\"..., 100) = 100\n"
+         "1 openat(AT_FDCWD, \"/d/b.tmp\", O_RDWR|O_CREAT) = 4</d/b.tmp>\n"
+         "1 write(4</d/b.tmp>, \"\"..., 10) = 10\n"
+         "1 rename(\"/d/b.tmp\", \"/d/b\") = 0\n"
+         "1 write(4</d/b>, \"\"..., 10) = 10\n"
+         "1 read(3</real/a>, \"\"..., 100) = 100\n"
+         "1 openat(AT_FDCWD, \"/d/c\", O_RDWR|O_CREAT) = 5</d/c>\n"
+         "1 unlink(\"/d/c\") = 0\n"
+         "1 write(5</d/c>(deleted), \"\"..., 10) = 10\n");
+    CHECK_EQ(file("/link/a")->read_bytes, 200);
+    CHECK_EQ(file("/link/a")->jumps, 0);
+    CHECK_EQ(file("/d/b.tmp")->write_bytes, 20);
+    CHECK_EQ(file("/d/c")->write_bytes, 10);
+    CHECK(!weir_trace_file_find(&trace->files, "/real/a"));
+    done();
+}
+
 /* ---- checkpoints ---- */
 
 #define SAVE(name, sync, rename)                                                                   \
@@ -308,6 +359,8 @@ int main(void)
     RUN(descriptors);
     RUN(threads);
     RUN(annotated);
+    RUN(two_parents);
+    RUN(other_names);
     RUN(bursts);
     return TEST_RESULT;
 }
