@@ -28,9 +28,9 @@ const char trace_run_calls[] =
     "?open,?openat,?openat2,?creat,?close,?close_range,?dup,?dup2,?dup3,?fcntl,?read,?pread64,"
     "?readv,?preadv,?preadv2,?write,?pwrite64,?writev,?pwritev,?pwritev2,?lseek,?mmap,?fsync,"
     "?fdatasync,?sync_file_range,?syncfs,?sync,?rename,?renameat,?renameat2,?unlink,?unlinkat,"
-    "?stat,?lstat,?fstat,?newfstatat,?statx,?getdents,?getdents64,?ftruncate,?fallocate,?sendfile,"
-    "?copy_file_range,?splice,?fork,?vfork,?clone,?clone3,?execve,?execveat,?chdir,?fchdir,"
-    "?io_uring_setup,?io_uring_enter,?io_submit";
+    "?stat,?lstat,?fstat,?newfstatat,?statx,?getdents,?getdents64,?ftruncate,?truncate,"
+    "?fallocate,?sendfile,?copy_file_range,?splice,?fork,?vfork,?clone,?clone3,?execve,?execveat,"
+    "?chdir,?fchdir,?io_uring_setup,?io_uring_enter,?io_submit";
 
 /* ---- may it be done at all? ---- */
 

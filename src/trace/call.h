@@ -40,7 +40,8 @@ void weir_call_seek(struct weir_call *call);
 void weir_call_map(struct weir_call *call);
 void weir_call_sync(struct weir_call *call);
 void weir_call_sync_all(struct weir_call *call);
-void weir_call_resize(struct weir_call *call);
+void weir_call_truncate(struct weir_call *call);
+void weir_call_allocate(struct weir_call *call);
 /* Those that name files: call_name.c. */
 void weir_call_open(struct weir_call *call);
 void weir_call_stat(struct weir_call *call);

@@ -1,5 +1,6 @@
 /* call_io.c - the calls that move bytes; see call.h. */
 #include "trace/call.h"
+#include "trace/path.h"
 
 /* Linux moves no more in one call. */
 enum { CALL_BYTES_MAX = 0x7ffff000 };
@@ -227,9 +228,40 @@ void weir_call_sync_all(struct weir_call *call)
     weir_times_add(&call->trace->times[WEIR_TRACE_SYNC], call->took_ns);
 }
 
-void weir_call_resize(struct weir_call *call)
+/* ftruncate(fd, size), truncate(path, size) */
+void weir_call_truncate(struct weir_call *call)
+{
+    char path[WEIR_TRACE_PATH_MAX];
+    int64_t size;
+    struct weir_trace_file *file = NULL;
+    if (weir_span_is(call->line->name, "ftruncate")) {
+        struct weir_trace_open *open = weir_call_file(call, 0);
+        file = open ? open->file : NULL;
+    } else if (weir_call_path(call, -1, 0, path))
+        file = weir_trace_file_find(&call->trace->files, path);
+    if (!file)
+        return;
+    weir_call_note(call, file, WEIR_TRACE_NAMES);
+    if (!call->line->has_result || call->line->result ||
+        !weir_span_int(weir_call_argument(call, 1), &size) || size < 0)
+        return;
+    file->size_bytes = (uint64_t)size;
+    if (!size)
+        weir_trace_file_renew(&call->trace->files, file);
+}
+
+/* fallocate(fd, mode, offset, size): only with no mode at all the file grows for certain. */
+void weir_call_allocate(struct weir_call *call)
 {
     struct weir_trace_open *open = weir_call_file(call, 0);
-    if (open)
-        weir_call_note(call, open->file, WEIR_TRACE_NAMES);
+    int64_t mode, offset, size, end;
+    if (!open)
+        return;
+    weir_call_note(call, open->file, WEIR_TRACE_NAMES);
+    if (call->line->has_result && !call->line->result &&
+        weir_span_int(weir_call_argument(call, 1), &mode) && !mode &&
+        weir_span_int(weir_call_argument(call, 2), &offset) && offset >= 0 &&
+        weir_span_int(weir_call_argument(call, 3), &size) && size >= 0 &&
+        !__builtin_add_overflow(offset, size, &end) && (uint64_t)end > open->file->size_bytes)
+        open->file->size_bytes = (uint64_t)end;
 }

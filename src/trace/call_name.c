@@ -22,9 +22,10 @@ static struct weir_trace_open *open_make(struct weir_call *call, struct weir_tra
     open->is_direct = weir_call_flag(flags, "O_DIRECT");
     open->is_sync = weir_call_flag(flags, "O_SYNC") || weir_call_flag(flags, "O_DSYNC");
     open->is_append = weir_call_flag(flags, "O_APPEND");
-    if (is_new || weir_call_flag(flags, "O_TRUNC")) {
+    if (is_new || !file->exists || weir_call_flag(flags, "O_TRUNC")) {
         open->is_in_place = file->exists && file->size_bytes > 0;
         file->size_bytes = 0;
+        weir_trace_file_renew(&call->trace->files, file);
     }
     file->exists = true;
     return open;
@@ -97,7 +98,11 @@ void weir_call_stat(struct weir_call *call)
         return;
     }
     weir_call_note(call, file, WEIR_TRACE_NAMES);
-    file->exists = true;
+    if (named && !file->exists) { /* made by somebody else since it was removed */
+        file->exists = true;
+        file->size_bytes = 0;
+        weir_trace_file_renew(&call->trace->files, file);
+    }
     if ((weir_span_member(line->args, "st_size", &size) ||
          weir_span_member(line->args, "stx_size", &size)) &&
         weir_span_int(size, &bytes) && bytes > 0 && (uint64_t)bytes > file->size_bytes)
@@ -133,10 +138,15 @@ void weir_call_rename(struct weir_call *call)
     if (new) {
         weir_call_note(call, old, WEIR_TRACE_NAMES);
         new->size_bytes = old->size_bytes;
-        new->exists = true;
+        new->number = old->number;
         old->exists = false;
-    } else
+        new->exists = true;
+    } else {
         weir_times_add(&call->trace->times[WEIR_TRACE_NAMES], call->took_ns);
+        struct weir_trace_file *over = weir_trace_file_find(&call->trace->files, to);
+        if (over)
+            weir_trace_file_renew(&call->trace->files, over);
+    }
     weir_burst_renamed(call, old, new, from);
 }
 

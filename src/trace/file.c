@@ -116,6 +116,11 @@ static struct weir_trace_dir *dir_get(struct weir_trace_files *files, const char
 
 /* ---- files ---- */
 
+void weir_trace_file_renew(struct weir_trace_files *files, struct weir_trace_file *file)
+{
+    file->number = files->numbers++;
+}
+
 static struct weir_trace_file *file_make(struct weir_trace_files *files, struct weir_trace_dir *dir,
                                          const char *name, const char *path)
 {
@@ -126,7 +131,7 @@ static struct weir_trace_file *file_make(struct weir_trace_files *files, struct 
     memcpy(file->name, name, size);
     file->dir = dir;
     file->is_program = weir_trace_path_is_program(path);
-    file->number = files->file_count;
+    weir_trace_file_renew(files, file);
     files->files[files->file_count++] = file;
     return file;
 }

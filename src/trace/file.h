@@ -43,8 +43,9 @@ struct weir_trace_dir {
 struct weir_trace_file {
     struct weir_trace_dir *dir;
     struct weir_trace_file *next;
-    uint64_t number;
-    uint64_t size_bytes; /* the largest that was seen: told by stat, or read or written up to */
+    uint64_t number;     /* of what is in it: another one when a new file has its name */
+    uint64_t size_bytes; /* the largest that was seen: told by stat, or read or written up to; and
+                          * as it was truncated */
     uint64_t read_bytes, write_bytes, mapped_bytes, ns, open_ns, read_ns, write_ns;
     uint32_t opens, reads, writes, jumps, names, calls;
     uint32_t opens_direct, burst; /* burst: the last one's number + 1 */
@@ -63,6 +64,7 @@ struct weir_trace_files {
     size_t dir_count, file_count, dir_room, file_room;
     struct weir_trace_file *rest; /* the one account of those beyond the limit */
     uint64_t beyond;              /* how often that was used */
+    uint64_t numbers;             /* given so far */
 };
 
 int weir_trace_files_init(struct weir_trace_files *files);
@@ -71,6 +73,8 @@ void weir_trace_files_free(struct weir_trace_files *files);
 struct weir_trace_file *weir_trace_file_get(struct weir_trace_files *files, const char *path);
 /* The same, or NULL if there is none. */
 struct weir_trace_file *weir_trace_file_find(struct weir_trace_files *files, const char *path);
+/* There is something else in it now: nothing of that was read before. */
+void weir_trace_file_renew(struct weir_trace_files *files, struct weir_trace_file *file);
 /* Fills the sums of all directories, and of all that is data, or program. */
 void weir_trace_files_sum(struct weir_trace_files *files, struct weir_trace_sum *data,
                           struct weir_trace_sum *program);

@@ -1,35 +1,8 @@
 /* A log of system calls becomes the accounts of files: lines in all the forms that strace has,
  * descriptors that are copied, shared, inherited and closed, positions, re-reads, bursts.
  */
-#include "trace/trace.h"
-
-#include "test.h"
 #include "trace/path.h"
-
-static struct weir_trace *trace;
-
-/* In two pieces, cut somewhere in a line. */
-static void feed(const char *log)
-{
-    size_t size = strlen(log);
-    OK(weir_trace_make(&trace, "/job/here"));
-    OK(weir_trace_feed(trace, log, size / 3));
-    OK(weir_trace_feed(trace, log + size / 3, size - size / 3));
-    OK(weir_trace_end(trace));
-}
-
-static void done(void)
-{
-    weir_trace_free(trace);
-    trace = NULL;
-}
-
-static struct weir_trace_file *file(const char *path)
-{
-    struct weir_trace_file *found = weir_trace_file_find(&trace->files, path);
-    CHECK(found);
-    return found;
-}
+#include "traces.h"
 
 /* ---- words and lines ---- */
 
