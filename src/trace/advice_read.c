@@ -96,7 +96,7 @@ static void advise_pack(struct weir_advices *out, const struct weir_trace *trace
                         const struct weir_trace_dir *dir, double rate)
 {
     const struct weir_trace_sum *sum = &dir->all;
-    uint64_t read_ns = net_ns(trace, sum->read_ns, sum->reads + trace->reads_empty);
+    uint64_t read_ns = net_ns(trace, sum->read_ns, sum->reads + sum->reads_empty);
     double now_s = seconds(net_ns(trace, sum->ns, sum->calls));
     double read_s = rate > 0 ? (double)sum->read_bytes / rate : seconds(read_ns);
     uint64_t size = shard_bytes(trace, sum, rate);
@@ -125,7 +125,7 @@ static void advise_pack(struct weir_advices *out, const struct weir_trace *trace
         " readers has %d shards",
         sum->opens,
         weir_format_size(mean, sizeof mean, sum->opens ? sum->read_bytes / sum->opens : 0),
-        sum->calls - sum->reads, sum->calls, trace->readers, SHARDS_A_READER);
+        sum->finds, sum->calls, trace->readers, SHARDS_A_READER);
     snprintf(advice->model, sizeof advice->model,
              "waiting in calls, of all readers together: now as measured; then one open and close "
              "a shard, and the bytes %s",
@@ -139,7 +139,7 @@ static void advise_requests(struct weir_advices *out, const struct weir_trace *t
 {
     const struct weir_trace_sum *sum = &dir->all;
     uint64_t mean = sum->reads ? sum->read_bytes / sum->reads : 0;
-    double now_s = seconds(net_ns(trace, sum->read_ns, sum->reads));
+    double now_s = seconds(net_ns(trace, sum->read_ns, sum->reads + sum->reads_empty));
     double then_s = (double)sum->read_bytes / (rate > 0 ? rate : rate_assumed);
     bool is_scattered = 2 * sum->jumps > sum->reads;
     char size[32];

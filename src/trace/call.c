@@ -91,14 +91,13 @@ void weir_call_note(struct weir_call *call, struct weir_trace_file *file, enum w
 {
     file->calls++;
     file->ns += call->took_ns;
+    file->finds += kind == WEIR_TRACE_OPEN || kind == WEIR_TRACE_NAMES;
     if (kind == WEIR_TRACE_OPEN)
         file->open_ns += call->took_ns;
     else if (kind == WEIR_TRACE_READ)
         file->read_ns += call->took_ns;
     else if (kind == WEIR_TRACE_WRITE || kind == WEIR_TRACE_SYNC)
         file->write_ns += call->took_ns;
-    else if (kind == WEIR_TRACE_NAMES)
-        file->names++;
     if (!file->is_program)
         weir_times_add(&call->trace->times[kind], call->took_ns);
 }

@@ -72,6 +72,7 @@ static void note_read(struct weir_call *call, struct weir_trace_open *open, uint
         return;
     weir_call_note(call, file, WEIR_TRACE_READ);
     file->reads += bytes > 0;
+    file->reads_empty += !bytes;
     file->read_bytes += bytes;
     if (file->is_program)
         return;

@@ -26,7 +26,7 @@ const char *weir_trace_kind_name(enum weir_trace_kind kind);
 
 /* Sums over files. */
 struct weir_trace_sum {
-    uint64_t files, small_files, opens, reads, writes, names, calls;
+    uint64_t files, small_files, opens, reads, reads_empty, writes, finds, calls;
     uint64_t read_bytes, write_bytes, size_bytes, mapped_bytes;
     uint64_t jumps; /* reads that did not begin where the one before ended */
     uint64_t ns, open_ns, read_ns, write_ns;
@@ -47,9 +47,11 @@ struct weir_trace_file {
     uint64_t size_bytes; /* the largest that was seen: told by stat, or read or written up to; and
                           * as it was truncated */
     uint64_t read_bytes, write_bytes, mapped_bytes, ns, open_ns, read_ns, write_ns;
-    uint32_t opens, reads, writes, jumps, names, calls;
+    uint32_t opens, reads, writes, jumps, calls;
+    uint32_t finds;               /* calls that only find, open or close it */
     uint32_t opens_direct, burst; /* burst: the last one's number + 1 */
     uint64_t dirty;               /* the number of whole syncs at its last write + 1; 0: synced */
+    uint32_t reads_empty;         /* found the end; not among reads */
     bool is_program, is_dir, exists; /* exists: as far as it was seen */
     char name[];
 };

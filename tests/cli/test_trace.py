@@ -324,6 +324,26 @@ def test_small_files_are_to_be_packed(weir):
     assert "cache" not in kinds(doc) and "fsync-missing" not in kinds(doc)
 
 
+def test_reads_that_find_the_end_are_on_their_own_account(weir):
+    def lines():
+        for name in ("train", "val"):
+            for i in range(300):
+                yield f'openat(AT_FDCWD, "/data/{name}/{i}", O_RDWR) = 3 <0.000200>'
+                yield "lseek(3, 0, SEEK_CUR) = 0 <0.000100>"
+                yield 'read(3, ""..., 1000) = 1000 <0.001100>'
+                for _ in range(9 if name == "val" else 0):
+                    yield 'read(3, "", 1000) = 0 <0.000100>'
+                yield 'write(3, ""..., 10) = 10 <0.000100>'
+                yield "close(3) = 0 <0.000100>"
+    train, val = [one for one in log_of(weir, lines())["advice"] if one["kind"] == "pack"]
+    assert "600 of 1200 calls only find" in train["why"]
+    assert "600 of 3900 calls only find" in val["why"]
+    # What watching adds to val's many calls is not taken off what train has read.
+    assert train["now_s"] == pytest.approx(300 * 0.0011, rel=0.05)
+    assert train["then_s"] == pytest.approx(300 * 0.001, rel=0.05)
+    assert val["then_s"] == pytest.approx(300 * 0.001, rel=0.05)
+
+
 def test_parts_of_a_dataset_are_packed_apart(weir):
     doc = log_of(weir, [*small_files("/data/train", 900), *small_files("/data/val", 300)])
     assert [one["command"].split()[3] for one in doc["advice"] if one["kind"] == "pack"] == [
