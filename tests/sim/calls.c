@@ -201,6 +201,13 @@ static int call_map_resident(const void *data, size_t size)
     return (int)(weir_rng_next(&sim.weather) & 1);
 }
 
+/* Nothing depends on advice. */
+static int call_advise(int fd, int advice)
+{
+    (void)fd, (void)advice;
+    return 0;
+}
+
 static uint64_t call_now_ns(enum weir_clock clock)
 {
     uint64_t now_ns = sim_clock(clock);
@@ -264,6 +271,7 @@ const struct weir_sys sim_sys = {
     .unmap = call_unmap,
     .map_resident = call_map_resident,
     .resident = call_resident,
+    .advise = call_advise,
     .now_ns = call_now_ns,
     .sleep_ns = sim_sleep,
     .random = call_random,
