@@ -1,6 +1,7 @@
 /* cmd_trace.c - weir trace: what a command does with files, and what to do about it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,17 @@ static int read_log(struct tracing *t)
     if (!is_input)
         close(fd);
     return stop_asked() ? stop_fail() : code;
+}
+
+/* Whatever is not understood is left out; if that is all, it is another kind of file. */
+static int check_log(const struct weir_trace *trace)
+{
+    if (trace->calls)
+        return 0;
+    return weir_fail(EINVAL,
+                     "'%s' is no log of strace: there is no system call in its %" PRIu64
+                     " line%s; one is made by strace -f -ttt -T -y -s 0 -o FILE COMMAND",
+                     opts.log, trace->lines, trace->lines == 1 ? "" : "s");
 }
 
 static int run_command(struct tracing *t, struct cli *cli, int *status)
@@ -172,6 +184,8 @@ static int watch(struct cli *cli, struct tracing *t, struct trace_report *report
     code = opts.log ? read_log(t) : run_command(t, cli, &report->status);
     if (!code)
         code = weir_trace_end(t->trace);
+    if (!code && opts.log)
+        code = check_log(t->trace);
     if (!code && opts.save)
         code = target_commit(&t->save);
     if (opts.save)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,9 +35,16 @@ const char trace_run_calls[] =
 
 /* ---- may it be done at all? ---- */
 
+static bool is_dir(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* A directory, too, may be "executed": entered. */
 static bool is_program(const char *path)
 {
-    return !access(path, X_OK);
+    return !access(path, X_OK) && !is_dir(path);
 }
 
 /* Whether there is such a program, as a shell would look for it. */
@@ -77,6 +85,9 @@ static int check_permission(void)
 
 static int check(const struct trace_run *run)
 {
+    if (strchr(run->argv[0], '/') && is_dir(run->argv[0]))
+        return weir_fail(EISDIR, "cannot run '%s': it is a directory, and a program is wanted",
+                         run->argv[0]);
     if (!is_command(run->argv[0]))
         return weir_fail(ENOENT, "cannot run '%s': there is no such program", run->argv[0]);
     if (!is_command("strace"))

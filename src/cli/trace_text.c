@@ -77,9 +77,9 @@ static void put_head(FILE *out, const struct trace_report *report)
     char span[FORMAT_TIME_BYTES], *source = cli_printable(report->source);
     fprintf(out, "%s\n", source ? source : "?");
     free(source);
-    fprintf(out, "%s%s, %" PRIu64 " process%s, %" PRIu64 " thread%s besides, %" PRIu64 " calls",
-            t->has_time ? "" : "no times in this log, ",
-            t->has_time ? format_span(span, weir_timeline_span_ns(&t->timeline)) : "",
+    fprintf(out, "%s, %" PRIu64 " process%s, %" PRIu64 " thread%s besides, %" PRIu64 " calls",
+            t->has_time ? format_span(span, weir_timeline_span_ns(&t->timeline))
+                        : "no times in this log",
             t->tasks.total - t->tasks.threads, t->tasks.total - t->tasks.threads == 1 ? "" : "es",
             t->tasks.threads, t->tasks.threads == 1 ? "" : "s", t->calls);
     if (report->status >= 0)

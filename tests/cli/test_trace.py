@@ -230,6 +230,10 @@ def test_what_is_missing_is_named(weir, tmp_path):
     text = weir.fails("trace", "--", "tool", env={"PATH": str(tmp_path / "bin")})
     assert "strace is missing" in text and "apt-get install strace" in text
     assert "'no-such'" in weir.fails("trace", "--", "no-such")
+    assert f"cannot run '{tmp_path}/bin': it is a directory" in weir.fails("trace", "--",
+                                                                         f"{tmp_path}/bin")
+    assert "cannot run 'bin': there is no such" in weir.fails("trace", "--", "bin",
+                                                             env={"PATH": str(tmp_path)})
     assert "a command is missing" in weir.fails("trace", rc=2)
     assert "exclude" in weir.fails("trace", "--log", "x", "--", "true", rc=2)
     assert "cannot open 'none.log'" in weir.fails("trace", "--log", "none.log")
@@ -282,14 +286,24 @@ def test_logs_of_every_kind(weir, prefix, suffix):
 
 
 def test_nonsense_is_taken_and_said(weir):
-    weir.file("x.log", b"\xff\x00 what\nread(\n" + b"y" * 200000 + b"\n")
+    nonsense = b"\xff\x00 what\nread(\n" + b"y" * 200000 + b"\n"
+    weir.file("x.log", nonsense + b"getpid() = 7\n")
     doc = weir.json("trace", "--log", "x.log")
-    assert doc["lines"] == doc["lines_strange"] == 3
-    assert "3 of 3 lines" in weir("trace", "--log", "x.log").out
-    weir.file("empty.log", b"")
-    assert weir.json("trace", "--log", "empty.log")["calls"] == 0
-    assert weir("trace", "--log", "empty.log", "--html", "e.html", "--svg", "e.svg").out
+    assert doc["lines"] == 4 and doc["lines_strange"] == 3 and doc["calls"] == 1
+    out = weir("trace", "--log", "x.log", "--html", "e.html", "--svg", "e.svg").out
+    assert "3 of 4 lines" in out
+    assert out.startswith("x.log\nno times in this log, 1 process, 0 threads besides, 1 calls\n")
     xml.parse(weir.cwd / "e.html")
+
+
+@pytest.mark.parametrize("text,lines", [("", "0 lines"),
+                                        ("root:x:0:0:root:/root:/bin/sh\n", "1 line"),
+                                        ("what\nread(\n+++ exited with 0 +++\n", "3 lines")])
+def test_what_is_no_log_is_refused(weir, text, lines):
+    weir.file("x.log", text)
+    said = weir.fails("trace", "--log", "x.log", "--save", "copy", "-o", "report")
+    assert f"'x.log' is no log of strace: there is no system call in its {lines};" in said
+    assert "strace -f -ttt -T -y" in said and "report" not in os.listdir(weir.cwd)
 
 
 # Advice
