@@ -27,8 +27,8 @@ static const struct weir_opt options[] = {
     {"save", 0, WEIR_OPT_TEXT, AT(save), NULL, "FILE", "keep the log, for --log; FILE is replaced",
      0, 0},
     {"output", 'o', WEIR_OPT_TEXT, AT(output), NULL, "FILE",
-     "where the report goes (default: a command's to standard error, a log's and --json to "
-     "standard output); FILE is replaced",
+     "where the report goes (default: a command's to standard error, a log's to standard output; "
+     "--json and a command need it); FILE is replaced",
      0, 0},
     {"html", 0, WEIR_OPT_TEXT, AT(html), NULL, "FILE", "also write it as a page; FILE is replaced",
      0, 0},
@@ -201,6 +201,9 @@ static int run(struct cli *cli)
     if (!opts.log == !cli->operand_count)
         return cli_usage(cli, opts.log ? "--log and a command exclude each other"
                                        : "a command is missing: weir trace -- python train.py");
+    if (cli->json && !opts.log && !opts.output)
+        return cli_usage(cli, "--json and a command need -o FILE for the report: standard output "
+                              "is the command's");
     if (opts.log)
         stop_politely();
     char *source = opts.log ? strdup(opts.log) : command_line(cli);
@@ -246,14 +249,16 @@ const struct command cmd_trace = {
     .example = "weir trace --html report.html -- python train.py\n"
                "weir trace --log strace.log --memory 512G\n"
                "weir --json trace -o report.json -- torchrun --nproc-per-node 4 train.py",
-    .json = "source, status, seconds, processes, threads, lines, lines_strange, calls, watching_s, "
-            "data and program (sums over files), opens_failed, stats, listings, syncs, renames, "
-            "renames_unsynced, rings, ring_waits, direct_read_bytes, direct_write_bytes, reading "
-            "(order, re-reads, cache), waiting (by kind), read_requests, write_requests, "
-            "file_sizes, datasets, directories, files, bursts (written as checkpoints are), "
-            "bursts_busy_s, timeline, and advice: a list of kind, weight (note, do or danger), "
-            "what, why and, where they apply, now_s, then_s, model, bytes, depth, command; "
-            "docs/trace.md tells what each is",
+    .json =
+        "source, status, seconds, processes, threads, lines, lines_strange, calls, watching_s, "
+        "data and program (sums over files), opens_failed, stats, listings, syncs, renames, "
+        "renames_unsynced, rings, ring_waits, direct_read_bytes, direct_write_bytes, reading "
+        "(order, re-reads, cache), waiting (by kind), read_requests, write_requests, "
+        "file_sizes, datasets, directories, files, bursts (written as checkpoints are), "
+        "bursts_busy_s, timeline, and advice: a list of kind, weight (note, do or danger), "
+        "what, why and, where they apply, now_s, then_s, model, bytes, depth, command; "
+        "docs/trace.md tells what each is. With a command -o FILE is needed: standard output is "
+        "the command's",
     .options = options,
     .fields = &opts,
     .run = run,

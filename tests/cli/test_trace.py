@@ -175,7 +175,7 @@ def test_streams_and_exit_code_are_the_programs(weir):
     assert result.err.startswith("to stderr\nsh -c ") and "\nAdvice\n" in result.err
     assert "it ended with 7" in result.err
     assert weir("trace", "--quiet", "--", "true").err == ""
-    doc = weir("--json", "trace", "--", "true").doc
+    doc = trace(weir, ["true"])
     assert doc["status"] == 0 and doc["source"] == "true"
     assert weir("trace", "-q", "--", "sh", "-c", "kill -KILL $$", rc=137).out == ""
 
@@ -235,6 +235,9 @@ def test_what_is_missing_is_named(weir, tmp_path):
     assert "cannot run 'bin': there is no such" in weir.fails("trace", "--", "bin",
                                                              env={"PATH": str(tmp_path)})
     assert "a command is missing" in weir.fails("trace", rc=2)
+    # The document would stand in the middle of what the command says.
+    assert "need -o FILE" in weir("--json", "trace", "--", "touch", "ran", rc=2).out
+    assert "ran" not in os.listdir(weir.cwd)
     assert "exclude" in weir.fails("trace", "--log", "x", "--", "true", rc=2)
     assert "cannot open 'none.log'" in weir.fails("trace", "--log", "none.log")
 
