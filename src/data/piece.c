@@ -316,6 +316,7 @@ static bool map_window(struct weir_piece *piece, const struct weir_supply *suppl
     if (supply->mapping != WEIR_MAPPING_RESIDENT || !take_map(piece, supply))
         return false;
     if (!weir_map_is_resident(piece->map, piece->begin, size)) {
+        weir_map_forget(piece->map, piece->begin, size);
         give_map(piece);
         return false;
     }

@@ -112,6 +112,15 @@ int weir_map_check(struct weir_map *map, uint64_t off, uint64_t size)
     return 0;
 }
 
+void weir_map_forget(struct weir_map *map, uint64_t off, uint64_t size)
+{
+    uint64_t bytes = map->obj->info.block_bytes;
+    if (!size || off > map->size || size > map->size - off)
+        return;
+    for (uint64_t number = off / bytes; number <= (off + size - 1) / bytes; number++)
+        atomic_fetch_and(&map->checked[number / WORD_BITS], ~((uint64_t)1 << number % WORD_BITS));
+}
+
 bool weir_map_is_resident(const struct weir_map *map, uint64_t off, uint64_t size)
 {
     return off <= map->size && size <= map->size - off &&

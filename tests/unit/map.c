@@ -45,6 +45,30 @@ static void damage_is_seen_where_it_is_touched(void)
     weir_object_close(obj);
 }
 
+/* A disk may give other bytes when it is asked again. */
+static void what_is_forgotten_is_checked_again(void)
+{
+    weir_object *obj;
+    struct weir_map *map;
+    OK(put_try(store, "later", SIZE, SEED, BLOCK));
+    OK(weir_object_open(&obj, store, "later"));
+    OK(weir_object_map(&map, obj));
+    weir_map_detach(map);
+    OK(weir_map_check(map, 0, SIZE));
+    char *path = data_path(store, dir, "later");
+    int fd = file_force_open(path);
+    fd_flip(fd, 8 * (2 * BLOCK + 7));
+    close(fd);
+    free(path);
+    OK(weir_map_check(map, 0, SIZE));
+    weir_map_forget(map, 2 * BLOCK - 1, 2);
+    CHECK_EQ(weir_map_check(map, 0, SIZE), -EBADMSG);
+    OK(weir_map_check(map, 3 * BLOCK, SIZE - 3 * BLOCK));
+    weir_map_forget(map, SIZE, 1); /* not within it */
+    weir_map_close(map);
+    weir_object_close(obj);
+}
+
 static void an_empty_object_has_no_bytes(void)
 {
     weir_object *obj;
@@ -90,6 +114,7 @@ int main(void)
     store = store_at(dir, NULL);
     RUN(the_bytes_are_there);
     RUN(damage_is_seen_where_it_is_touched);
+    RUN(what_is_forgotten_is_checked_again);
     RUN(an_empty_object_has_no_bytes);
     RUN(a_foreign_file_is_not_mapped);
     RUN(what_is_no_file_is_not_mapped);
