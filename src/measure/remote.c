@@ -186,13 +186,18 @@ static int write_all(struct remote_flow *flow)
         code = write_blob(flow, name, &size);
     }
     worker->end_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
+    char text[WEIR_TEXT_MAX]; /* why it ended: tidying up may have failures of its own */
+    if (code)
+        snprintf(text, sizeof text, "%s", weir_fail_last());
     for (unsigned i = 0; i < count; i++) {
         name_of(name, flow->place, "new", worker->index, i);
         int gone = call(flow->place, WEIR_OP_REMOVE, name, NULL, 0);
-        if (gone && gone != -ENOENT && !code)
+        if (gone && gone != -ENOENT && !code) {
             code = gone;
+            snprintf(text, sizeof text, "%s", weir_fail_last());
+        }
     }
-    return code;
+    return code ? weir_fail_text(code, text) : 0;
 }
 
 static int work(struct weir_worker *worker)
