@@ -56,24 +56,10 @@ static const struct weir_opt options[] = {
 static struct weir_plan_cluster cluster;
 static struct weir_plan_answer answer;
 
-static int write_page(const char *path)
+static void draw(FILE *out, const void *arg)
 {
-    struct target target;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return weir_fail_memory();
+    (void)arg;
     plan_cluster_page(out, &cluster, &answer);
-    int code = fclose(out) ? weir_fail_memory() : target_open(&target, path, true);
-    if (!code) {
-        code = target_write(&target, text, size);
-        if (!code)
-            code = target_commit(&target);
-        target_close(&target);
-    }
-    free(text);
-    return code;
 }
 
 static int run(struct cli *cli)
@@ -86,7 +72,7 @@ static int run(struct cli *cli)
         return plan_answer(cli, &answer, code);
     weir_plan_cluster_answer(&answer, &cluster, &plan_in);
     if (plan_in.html)
-        code = write_page(plan_in.html);
+        code = target_draw_file(plan_in.html, draw, NULL);
     if (code)
         return code;
     plan_show_question(cli, &answer);

@@ -128,17 +128,14 @@ static int simulate_all(struct cli *cli)
     return code;
 }
 
-static int draw(struct target *target, void (*put)(FILE *out, const struct simulate *sim))
+static void draw_page(FILE *out, const void *arg)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return weir_fail_memory();
-    put(out, &sim);
-    int code = fclose(out) ? weir_fail_memory() : target_write(target, text, size);
-    free(text);
-    return code ? code : target_commit(target);
+    simulate_page(out, arg);
+}
+
+static void draw_svg(FILE *out, const void *arg)
+{
+    simulate_svg(out, arg);
 }
 
 /* Files are opened before anything is simulated: what is wrong with them is told at once. */
@@ -152,9 +149,9 @@ static int simulate_to(struct cli *cli, struct target *html, struct target *svg)
     else if (!cli->quiet)
         simulate_show(&sim);
     if (html)
-        code = draw(html, simulate_page);
+        code = target_draw(html, draw_page, &sim);
     if (svg && !code)
-        code = draw(svg, simulate_svg);
+        code = target_draw(svg, draw_svg, &sim);
     return code;
 }
 

@@ -120,24 +120,21 @@ static void put_json(FILE *out, const struct trace_report *report)
     json_decref(doc);
 }
 
+struct drawing {
+    report_fn *put;
+    const struct trace_report *report;
+};
+
+static void draw(FILE *out, const void *arg)
+{
+    const struct drawing *drawing = arg;
+    drawing->put(out, drawing->report);
+}
+
 static int write_file(const char *path, report_fn *put, const struct trace_report *report)
 {
-    struct target target;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return weir_fail_memory();
-    put(out, report);
-    int code = fclose(out) ? weir_fail_memory() : target_open(&target, path, true);
-    if (!code) {
-        code = target_write(&target, text, size);
-        if (!code)
-            code = target_commit(&target);
-        target_close(&target);
-    }
-    free(text);
-    return code;
+    const struct drawing drawing = {put, report};
+    return target_draw_file(path, draw, &drawing);
 }
 
 static int tell(struct cli *cli, const struct trace_report *report)

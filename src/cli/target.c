@@ -178,3 +178,14 @@ void target_close(struct target *target)
         close(target->fd);
     target->fd = -1;
 }
+
+int target_draw_file(const char *path, void (*draw)(FILE *out, const void *arg), const void *arg)
+{
+    struct target target;
+    int code = target_open(&target, path, true);
+    if (code)
+        return code;
+    code = target_draw(&target, draw, arg);
+    target_close(&target);
+    return code;
+}

@@ -25,6 +25,8 @@ int target_write(struct target *target, const void *data, size_t size);
 int target_commit(struct target *target);
 /* Writes what draw() writes to a stream in memory, and commits it. */
 int target_draw(struct target *target, void (*draw)(FILE *out, const void *arg), const void *arg);
+/* The same to a file of that name, which is replaced. */
+int target_draw_file(const char *path, void (*draw)(FILE *out, const void *arg), const void *arg);
 /* Ends the handle; before a commit, removes what was written. */
 void target_close(struct target *target);
 
