@@ -21,10 +21,12 @@ from common import GB, ROOT, say
 
 SIZES = {1024: 256 << 20, 16384: 1 << 30, 112640: 2 << 30}  # of a sample, of the dataset
 CONTENDERS = ["weir", "weir_mds", "weir_files", "streaming", "webdataset", "litdata", "files"]
-MADE_BY = {"weir_mds": "streaming", "weir_files": "files"}  # what Weir reads that others wrote
+# Who reads what another has written.
+MADE_BY = {"weir_mds": "streaming", "weir_files": "files", "weir_long": "weir"}
 WORKERS = {"weir": [1, 2, 4], "weir_mds": [4], "weir_files": [4], "streaming": [0, 2, 4],
            "webdataset": [0, 2, 4], "litdata": [0, 2, 4], "files": [0, 2, 4]}
 COLD_SIZES = [16384, 112640]
+COLD_EPOCHS = 4  # read around the page cache, so that all of them are cold
 TOKENS_BYTES, TOKENS_BATCH = 1 << 30, 64
 
 MODULES = "torch, webdataset, litdata"
@@ -58,8 +60,8 @@ class Bench:
         weir = os.path.join(ROOT, self.options.build, "src", "cli", "weir")
         subprocess.run([weir, *args], check=True, stdout=subprocess.DEVNULL)
 
-    def epoch(self, name, size, workers, seed, **more):
-        return self.work("epoch", name, size, total=SIZES[size], workers=workers, seed=seed, **more)
+    def epoch(self, name, size, workers, seed):
+        return self.work("epoch", name, size, total=SIZES[size], workers=workers, seed=seed)
 
     def find_workers(self, size):
         """How many workers (for Weir: threads) serve each best; this also warms what it reads."""
@@ -84,16 +86,20 @@ class Bench:
                 self.memory[f"weir_{size}"] = (run["halfway_bytes"], run["end_bytes"])
 
     def cold(self, size, turn):
-        for name in rotated([*CONTENDERS, "fio"], turn):
+        for name in rotated([*CONTENDERS, "weir_long", "fio"], turn):
             self.dropped = common.settle(self.dir)
             if name == "fio":
                 rate = common.fio_read(self.fio_path, self.read_setup)
             else:
-                run = self.epoch(name, size, self.workers_cold(name, size), turn + 1, once=True,
-                                 more={"buffered": False, "epochs": 1}
-                                 if name.startswith("weir") else {})
-                rate = run["whole_per_s"] * size
+                rate = self.cold_epochs(name, size, turn)
             self.note(f"cold_{name}_{size}_gb_s", rate / GB)
+
+    def cold_epochs(self, name, size, turn):
+        epochs = COLD_EPOCHS if name == "weir_long" else 1
+        more = {"buffered": False, "epochs": epochs} if name.startswith("weir") else {}
+        run = self.work("epoch", name, size, total=epochs * SIZES[size], seed=turn + 1, once=True,
+                        workers=self.workers_cold(name, size), more=more)
+        return run["whole_per_s"] * size
 
     def workers_cold(self, name, size):
         """Threads that wait for storage take no processor's time: Weir has its default."""
@@ -141,7 +147,8 @@ class Bench:
             "machine": common.machine(),
             "versions": work(self.options, "versions", "all", self.dir, 0, {}),
             "sizes": {str(size): total for size, total in SIZES.items()},
-            "cold_sizes": COLD_SIZES, "workers": self.best, "memory": self.memory,
+            "cold_sizes": COLD_SIZES, "cold_epochs": COLD_EPOCHS, "workers": self.best,
+            "memory": self.memory,
             "rounds": self.options.rounds, "caches_dropped": self.dropped,
             "fio_read_setup": self.read_setup, "median": median,
             "ratio": data_page.ratios(median, SIZES, COLD_SIZES), "runs": self.runs,

@@ -15,7 +15,7 @@
 
 #include "data/deal.h"
 #include "data/order.h"
-#include "data/perm.h"
+#include "util/perm.h"
 #include "weir.h"
 
 enum { NODE_RANKS = 8 };

@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "data/order.h"
-#include "data/perm.h"
 #include "util/bytes.h"
+#include "util/perm.h"
 #include "weir.h"
 
 enum { FINDS = 1000000, BATCH = 4096, BATCHES = 256, RANKS = 8 };

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Measures packing small files beside reading them plainly, in parallel, and beside fio's write.
 
-In each round the files are read cold by many processes of cat, then packed cold by weir (listing
-and indexing them included), then fio writes as much. Packing can be no faster than the slower of
-the two others. Medians go to bench/results/data-pack.json and docs/bench-data-pack.md.
+In each round the files are read cold by a program that does nothing else, in many threads, then
+packed cold by weir (listing and indexing them included), then fio writes as much, and then it
+reads blocks of the files' size and writes as much at once, as packing does. Packing can be no
+faster than the slower of reading and writing, each alone; where both are one device, it is no
+faster than both at once. Medians go to bench/results/data-pack.json and
+docs/bench-data-pack.md.
 """
 import argparse
+import json
 import os
 import shutil
 import statistics
@@ -17,7 +21,7 @@ import common
 from common import GB, ROOT, say
 
 SIZES = [16 << 10, 110 << 10]
-READERS = [8, 16, 32]  # processes of cat, of which the best is taken
+READERS = [8, 16, 32]  # threads that read plainly, of which the best number is taken
 WRITE = ["--ioengine=io_uring", "--bs=1m", "--iodepth=16"]
 
 
@@ -39,8 +43,10 @@ def timed(command, **more):
     return time.monotonic() - start
 
 
-def read_plainly(folder, readers):
-    return timed(["sh", "-c", f"find {folder} -type f -print0 | xargs -0 -P{readers} -n128 cat"])
+def read_plainly(options, folder, readers):
+    """Not by processes of cat: starting them takes longer than reading small files."""
+    binary = os.path.join(ROOT, options.build, "bench", "bench-read-files")
+    return timed([binary, folder, str(readers)])
 
 
 def pack(options, source, where):
@@ -55,29 +61,48 @@ def pack(options, source, where):
     return seconds
 
 
+def both_at_once(source, target, size, total):
+    """Until fio has read and written all: what a device gives that is read and written at once."""
+    block = size // 4096 * 4096
+    out = subprocess.run(
+        ["fio", "--output-format=json", "--direct=1", f"--size={total // block * block}",
+         "--ioengine=io_uring", "--name=read", f"--filename={source}", "--rw=randread",
+         f"--bs={block}", "--iodepth=32", "--name=write", f"--filename={target}", "--rw=write",
+         "--bs=1m", "--iodepth=16", "--end_fsync=1", "--unlink=1"],
+        check=True, stdout=subprocess.PIPE)
+    jobs = json.loads(out.stdout)["jobs"]
+    return total / max(job[side]["runtime"] / 1e3 for job, side in zip(jobs, ("read", "write")))
+
+
 def measure(options, where, size):
     source = os.path.join(where, f"files-{size}")
     count = make(source, size, options.size_bytes)
     total = count * size
-    runs = {"read": [], "pack": [], "write": []}
+    blocks = os.path.join(where, "blocks")
+    common.fio_write(blocks, total, WRITE, keep=True)
+    runs = {"read": [], "pack": [], "write": [], "both": []}
     best = None
     for _ in range(options.rounds):
         rates = {}
         for readers in [best] if best else READERS:
             common.settle(source)
-            rates[readers] = total / read_plainly(source, readers)
+            rates[readers] = total / read_plainly(options, source, readers)
         best = max(rates, key=lambda readers: rates[readers])
         runs["read"].append(rates[best])
         common.settle(source)
         runs["pack"].append(total / pack(options, source, where))
         common.settle(where)
         runs["write"].append(common.fio_write(os.path.join(where, "fio"), total, WRITE))
+        common.settle(where)
+        runs["both"].append(both_at_once(blocks, os.path.join(where, "fio"), size, total))
     shutil.rmtree(source)
+    os.remove(blocks)
     point = {name: statistics.median(values) / GB for name, values in runs.items()}
     point.update(size=size, files=count, readers=best,
-                 ratio=point["pack"] / min(point["read"], point["write"]))
+                 ratio=point["pack"] / min(point["read"], point["write"]),
+                 ratio_both=point["pack"] / point["both"])
     say(f"{count} files of {size >> 10} KiB: pack {point['pack']:.2f} GB/s, ratio "
-        f"{point['ratio']:.2f}")
+        f"{point['ratio']:.2f}, to both at once {point['ratio_both']:.2f}")
     return point
 
 
@@ -87,17 +112,19 @@ def page(result):
         "",
         "Written by `make bench`; do not edit. Small files become MDS shards of 64 MiB: listing "
         "and indexing them, reading them cold, and writing the shards until they are safe. Beside "
-        "that, the same files read cold by parallel processes of `cat` (the best number of them), "
-        f"and fio's direct write. Medians of {result['rounds']} round(s). Machine: "
-        f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}.",
+        "that, the same files read cold by threads that only read (the best number of them), "
+        "fio's direct write, and fio reading blocks of that size and writing as much at once, "
+        "which is what packing asks of the one device that is here. Medians of "
+        f"{result['rounds']} round(s). Machine: {result['machine']['cores']} cores, Linux "
+        f"{result['machine']['kernel']}.",
         "",
-        "| files | of | read plainly | fio's write | packed | of the lesser |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| files | of | read plainly | fio's write | its both | packed | of the lesser | of both |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for p in result["points"]:
         text.append(f"| {p['files']:,} | {p['size'] >> 10} KiB | {p['read']:.2f} GB/s "
-                    f"({p['readers']} at once) | {p['write']:.2f} GB/s | {p['pack']:.2f} GB/s | "
-                    f"**{p['ratio']:.2f}** |")
+                    f"({p['readers']} at once) | {p['write']:.2f} GB/s | {p['both']:.2f} GB/s | "
+                    f"{p['pack']:.2f} GB/s | **{p['ratio']:.2f}** | {p['ratio_both']:.2f} |")
     return "\n".join(text) + "\n"
 
 

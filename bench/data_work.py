@@ -158,9 +158,9 @@ def read_weir_files(folder, workers, seed, **more):
     return Weir(folder, workers, seed, format="files", fields=["data"], **more)
 
 
-READERS = {"weir": read_weir, "weir_mds": read_weir, "weir_files": read_weir_files,
-           "streaming": read_streaming, "webdataset": read_webdataset, "litdata": read_litdata,
-           "files": read_files}
+READERS = {"weir": read_weir, "weir_mds": read_weir, "weir_long": read_weir,
+           "weir_files": read_weir_files, "streaming": read_streaming,
+           "webdataset": read_webdataset, "litdata": read_litdata, "files": read_files}
 
 
 # Jobs
@@ -200,7 +200,8 @@ def one_epoch(name, loader, total):
 
 def epoch(name, folder, size, options):
     """Epochs: samples a second from the first batch of the first one on, and, of that one, from
-    before its first batch; the memory of this process in its middle and at the end."""
+    before its first batch; the memory of this process in the middle of the last one and at its
+    end."""
     total, more = options["total"] // size, options.get("more", {})
     load_libraries(name)
     start_s, cpu_s = time.perf_counter(), time.process_time()
@@ -209,7 +210,8 @@ def epoch(name, folder, size, options):
     end_s = time.perf_counter()
     whole_per_s = seen / (end_s - start_s)
     while not options.get("once") and end_s - first_s < SECONDS:
-        seen += one_epoch(name, loader, total)[0]
+        more_seen, _, _, halfway = one_epoch(name, loader, total)
+        seen += more_seen
         end_s = time.perf_counter()
     return {"samples": seen, "seconds": end_s - start_s,
             "per_s": (seen - first) / (end_s - first_s), "whole_per_s": whole_per_s,

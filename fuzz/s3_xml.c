@@ -46,6 +46,42 @@ static void lists(const char *text, size_t size)
     }
 }
 
+static void deletes(const char *text, size_t size)
+{
+    struct weir_s3_undone undone;
+    if (weir_s3_answer_delete(&undone, text, size))
+        return;
+    PROMISE(undone.count <= WEIR_S3_PAGE_MAX);
+    for (size_t i = 0; i < undone.count; i++) {
+        const struct weir_s3_undeleted *one = &undone.keys[i];
+        PROMISE(strlen(one->key) <= size && strlen(one->error.code) < sizeof one->error.code &&
+                strlen(one->error.message) < sizeof one->error.message);
+    }
+    weir_s3_undone_free(&undone);
+}
+
+/* What is written reads back. */
+static void escapes(const uint8_t *data, size_t size)
+{
+    char *plain = text_copy(data, size), *coded = malloc(5 * size + 8),
+         *back = malloc(5 * size + 8);
+    size_t length = weir_s3_xml_escape(NULL, plain);
+    struct weir_s3_xml xml;
+    PROMISE(length <= 5 * size);
+    if (length) {
+        strcpy(coded, "<a>");
+        PROMISE(weir_s3_xml_escape(coded + 3, plain) == length);
+        strcat(coded, "</a>");
+        weir_s3_xml_begin(&xml, coded, strlen(coded));
+        PROMISE(weir_s3_xml_next(&xml) == 1 && weir_s3_xml_next(&xml) == 1);
+        PROMISE(weir_s3_xml_text(&xml, back) == strlen(plain) && !strcmp(back, plain));
+        PROMISE(weir_s3_xml_next(&xml) == 0);
+    }
+    free(back);
+    free(coded);
+    free(plain);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = (char *)exact_copy(data, size), id[WEIR_S3_UPLOAD_ID_MAX];
@@ -54,6 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir_s3_got got;
     tokens(text, size);
     lists(text, size);
+    deletes(text, size);
+    escapes(data, size);
     if (!weir_s3_answer_error(&error, text, size))
         PROMISE(error.code[0] && strlen(error.message) < sizeof error.message);
     if (!weir_s3_answer_upload(id, text, size))

@@ -624,7 +624,7 @@ typedef struct weir_loader_options {
     uint32_t lanes;      /* places in the data that are read at a time, part of the order as are
                             seed and window; 0: 64, fewer where whole shards are decompressed */
     uint64_t window;     /* samples in a row that are read at once and shuffled among each other; 0:
-                            about 4 MiB of them; UINT64_MAX: everything, a full shuffle */
+                            about 2 MiB of them; UINT64_MAX: everything, a full shuffle */
     uint64_t seed;
     uint64_t batch_size; /* samples for each rank; 1 */
     uint32_t rank, ranks;     /* 0 of 1 */
@@ -634,7 +634,8 @@ typedef struct weir_loader_options {
     uint64_t end;        /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
     const char *const *fields; /* only these; none: all */
     size_t fields_count;
-    uint32_t threads;    /* 0: 4, also of fewer processors: some read while others decode */
+    uint32_t threads;    /* 0: 4, also of fewer processors, since some read while others decode;
+                            where all is mapped, no more than processors */
     uint32_t prefetch;   /* batches that may be ready; 8 */
     uint64_t memory_bytes_max; /* of samples and batches in memory; 512 MiB */
 } weir_loader_options;

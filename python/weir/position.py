@@ -124,7 +124,8 @@ class Position:
                                  f"{key}={self.order[key]}")
 
     def _fix_order(self, parts: list[State]) -> None:
-        """The order goes on as it was, whatever the defaults are by now."""
+        """The order goes on as it was, whatever the defaults are by now; of a mixture whose parts
+        have other windows than the defaults give now, it cannot, and opened() says so."""
         self._fixed = [part for part in parts if "lanes" in part]
         for key in ("lanes", "window"):
             values = {part[key] for part in self._fixed}

@@ -416,7 +416,8 @@ static int write_file(struct weir_saving *s, const char *prefix, struct weir_ref
         if (!code)
             keep_rate(ckpt, bytes, start_ns);
     }
-    if (!code && is_cancelled(s))
+    /* No more comes also after a reader's failure, of which the caller may not have told yet. */
+    if (!code && (bytes < s->layout.bytes || is_cancelled(s)))
         code = weir_fail(ECANCELED, "saving '%s' was cancelled", prefix);
     if (!code)
         code = weir_put_commit(put, NULL);

@@ -6,12 +6,12 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/tries.h"
 #include "measure/cliff.h"
 #include "measure/measure.h"
 #include "util/profile.h"
 
 enum {
-    BENCH_LIST_MAX = 16,
     BENCH_STEPS_MAX = 256,
     BENCH_LARGE_BYTES = 1 << 20, /* a block of what is read and written in order, */
     BENCH_SMALL_BYTES = 4096,    /* and of what is not */
@@ -32,11 +32,6 @@ enum bench_part {
 };
 extern const char *const bench_part_names[BENCH_PARTS];
 
-struct bench_list {
-    uint64_t at[BENCH_LIST_MAX];
-    uint32_t count;
-};
-
 struct bench_step {
     enum bench_part part;
     struct weir_job job;
@@ -48,7 +43,7 @@ struct bench_step {
 struct bench {
     const char *url;
     bool parts[BENCH_PARTS];
-    struct bench_list blocks, depths, threads;
+    struct tries blocks, depths, threads;
     uint64_t size, long_bytes, seconds_ns, limit_ns, parallel;
     /* Of the place. */
     const char *kind, *engine;
@@ -66,8 +61,6 @@ struct bench {
 };
 
 /* bench_steps.c */
-int bench_list_read(struct cli *cli, struct bench_list *list, const char *name, const char *text,
-                    uint64_t min, uint64_t max);
 int bench_parts_read(struct cli *cli, struct bench *bench, const char *text);
 /* What is to be measured at this place. -EINVAL if that is too much. */
 int bench_steps_make(struct bench *bench);

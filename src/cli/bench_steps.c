@@ -15,28 +15,6 @@ const char *const bench_part_names[BENCH_PARTS] = {"basic",      "blocks", "dept
 
 /* ---- what to measure ---- */
 
-int bench_list_read(struct cli *cli, struct bench_list *list, const char *name, const char *text,
-                    uint64_t min, uint64_t max)
-{
-    char *copy = strdup(text), *rest = copy, *word;
-    int code = copy ? 0 : weir_fail_memory();
-    list->count = 0;
-    while (!code && (word = strsep(&rest, ","))) {
-        uint64_t value = 0;
-        if (weir_parse_size(&value, word) || value < min || value > max)
-            code = cli_usage(cli, "--%s: '%s' is not a list of numbers from %llu to %llu", name,
-                             text, (unsigned long long)min, (unsigned long long)max);
-        else if (list->count == BENCH_LIST_MAX)
-            code = cli_usage(cli, "--%s: at most %d are tried", name, BENCH_LIST_MAX);
-        else if (min >= BENCH_SMALL_BYTES && value % BENCH_SMALL_BYTES)
-            code = cli_usage(cli, "--%s: '%s' is not a multiple of 4096", name, word);
-        else
-            list->at[list->count++] = value;
-    }
-    free(copy);
-    return code;
-}
-
 int bench_parts_read(struct cli *cli, struct bench *bench, const char *text)
 {
     char *copy = text ? strdup(text) : NULL, *rest = copy, *word;

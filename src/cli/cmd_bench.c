@@ -56,7 +56,6 @@ enum {
     SHARE = 8, /* of the free space: the data, and as much again for what is written anew */
     SIZE_MIN = 4 << 20,
     PREPARE_SHARE = 4, /* of the time: more is not spent on making the data */
-    THREADS_TRIED = 16,
     ENGINE_DEPTH = 256,
     POOL_BYTES = 64 << 20,
     SETTLE_NS_MAX = 1000000000,
@@ -66,14 +65,6 @@ static struct bench bench; /* too large for a stack */
 
 /* ---- what to measure ---- */
 
-static void choose_threads(struct bench_list *list)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t most = processors < 2 ? 4 : 2 * (uint64_t)processors;
-    for (uint64_t n = 1; n <= most && n <= THREADS_TRIED; n *= 2)
-        list->at[list->count++] = n;
-}
-
 static int read_options(struct cli *cli)
 {
     bench.url = cli->operands[0];
@@ -82,14 +73,17 @@ static int read_options(struct cli *cli)
     bench.parallel = opts.parallel;
     int code = bench_parts_read(cli, &bench, opts.only);
     if (!code)
-        code =
-            bench_list_read(cli, &bench.blocks, "blocks", opts.blocks, BENCH_SMALL_BYTES, 64 << 20);
+        code = tries_read(cli, &bench.blocks, "blocks", opts.blocks, BENCH_SMALL_BYTES, 64 << 20);
+    for (uint32_t i = 0; i < bench.blocks.count && !code; i++)
+        if (bench.blocks.at[i] % BENCH_SMALL_BYTES)
+            code = cli_usage(cli, "--blocks: %" PRIu64 " is not a multiple of 4096",
+                             bench.blocks.at[i]);
     if (!code)
-        code = bench_list_read(cli, &bench.depths, "depths", opts.depths, 1, WEIR_JOB_DEPTH_MAX);
+        code = tries_read(cli, &bench.depths, "depths", opts.depths, 1, WEIR_JOB_DEPTH_MAX);
     if (!code && opts.threads)
-        code = bench_list_read(cli, &bench.threads, "threads", opts.threads, 1, 64);
+        code = tries_read(cli, &bench.threads, "threads", opts.threads, 1, 64);
     else if (!code)
-        choose_threads(&bench.threads);
+        tries_choose_threads(&bench.threads);
     return code;
 }
 

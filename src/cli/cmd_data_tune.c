@@ -1,13 +1,11 @@
 /* cmd_data_tune.c - weir data tune: tries settings of the loader on a dataset, each for a short
  * time, and tells which was best.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/format.h"
@@ -41,7 +39,6 @@ static const struct weir_opt options[] = {
 enum {
     BATCH_MAX = 1 << 24,
     THREADS_MAX = 256,
-    THREADS_TRIED = 16,
     PREFETCH_MAX = 4096,
     FIRST_TIMES = 10, /* so many times as long as a try may its first batch take, */
     FIRST_S_MIN = 10, /* but at least so long: a busy machine is no slow storage */
@@ -55,43 +52,15 @@ static struct tune tune;
 
 /* ---- what to try ---- */
 
-static int read_list(struct cli *cli, struct tune_list *list, const char *name, const char *text,
-                     uint64_t max)
-{
-    for (const char *at = text; at;) {
-        char *end;
-        errno = 0;
-        unsigned long long number = strtoull(at, &end, 10);
-        if (!isdigit((unsigned char)*at) || (*end && *end != ',') || errno || !number ||
-            number > max)
-            return cli_usage(
-                cli, "--%s: '%s' is not a list of numbers from 1 to %" PRIu64 ", such as 1,2,4",
-                name, text, max);
-        if (list->count == TUNE_LIST_MAX)
-            return cli_usage(cli, "--%s: at most %d are tried", name, TUNE_LIST_MAX);
-        list->at[list->count++] = number;
-        at = *end ? end + 1 : NULL;
-    }
-    return 0;
-}
-
-static void choose_threads(struct tune_list *list)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t most = processors < 1 ? 2 : 2 * (uint64_t)processors;
-    for (uint64_t n = 1; n <= most && n <= THREADS_TRIED; n *= 2)
-        list->at[list->count++] = n;
-}
-
 static int read_lists(struct cli *cli)
 {
-    int code = read_list(cli, &tune.batches, "batch", opts.batches, BATCH_MAX);
+    int code = tries_read(cli, &tune.batches, "batch", opts.batches, 1, BATCH_MAX);
+    if (!code && opts.threads)
+        code = tries_read(cli, &tune.threads, "threads", opts.threads, 1, THREADS_MAX);
+    else if (!code)
+        tries_choose_threads(&tune.threads);
     if (!code)
-        code = read_list(cli, &tune.threads, "threads", opts.threads, THREADS_MAX);
-    if (!code)
-        code = read_list(cli, &tune.prefetches, "prefetch", opts.prefetches, PREFETCH_MAX);
-    if (!code && !opts.threads)
-        choose_threads(&tune.threads);
+        code = tries_read(cli, &tune.prefetches, "prefetch", opts.prefetches, 1, PREFETCH_MAX);
     uint32_t tries = tune.batches.count * tune.threads.count * tune.prefetches.count;
     if (!code && tries > TUNE_TRIES_MAX)
         return cli_usage(cli, "these are %" PRIu32 " tries: at most %d", tries, TUNE_TRIES_MAX);

@@ -237,7 +237,7 @@ const struct command cmd_trace = {
         "is missing; each with its reason, and its gain with the model behind it.\n\n"
         "COMMAND keeps standard input and output, gets the signals that are sent to weir, and its "
         "exit code is weir's. Libraries, modules and the system's files are left out of the "
-        "figures. Only calls that have to do with files are stopped, for some 20 microseconds "
+        "figures. Only calls that have to do with files are stopped, for 20 to 120 microseconds "
         "each; what watching adds to a call is measured and taken off the times. What page faults "
         "of mapped files read, and requests in an io_uring, are no system calls and do not "
         "show; the report says when there were any.\n\n"

@@ -89,7 +89,7 @@ const char *loading_warmth(const struct loading_result *result);
          (at) + offsetof(struct loading_opts, window),                                             \
          NULL,                                                                                     \
          "N|full",                                                                                 \
-         "samples that are shuffled among each other (default: 4 MiB of them)",                    \
+         "samples that are shuffled among each other (default: 2 MiB of them)",                    \
          0,                                                                                        \
          0},                                                                                       \
         {"lanes",                                                                                  \

@@ -50,12 +50,12 @@ static json_t *waiting_json(const struct weir_trace *t)
 {
     json_t *doc = json_object();
     for (int i = 0; i < WEIR_TRACE_KINDS; i++) {
-        const struct weir_times *times = &t->times[i];
+        const struct weir_hist *times = &t->times[i];
         put(doc, weir_trace_kind_name((enum weir_trace_kind)i),
-            json_pack("{s:o, s:o, s:o, s:o}", "calls", number(times->calls), "seconds",
+            json_pack("{s:o, s:o, s:o, s:o}", "calls", number(times->count), "seconds",
                       seconds(weir_trace_net_ns(t, (enum weir_trace_kind)i)), "p50_s",
-                      seconds(weir_times_percentile(times, 0.5)), "p99_s",
-                      seconds(weir_times_percentile(times, 0.99))));
+                      seconds(weir_hist_quantile(times, 0.5)), "p99_s",
+                      seconds(weir_hist_quantile(times, 0.99))));
     }
     return doc;
 }

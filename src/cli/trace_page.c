@@ -99,7 +99,7 @@ static void draw_waiting(struct pictures *p, const struct weir_trace *t)
     static const char *const names[] = {"open, close", "stat, list", "read",
                                         "write",       "sync",       "map"};
     for (int i = 0; i < WEIR_TRACE_KINDS; i++)
-        if (t->times[i].calls) {
+        if (t->times[i].count) {
             p->kinds[p->kind_count] = names[i];
             p->waiting_s[p->kind_count++] =
                 (double)weir_trace_net_ns(t, (enum weir_trace_kind)i) / 1e9;

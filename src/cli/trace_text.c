@@ -186,15 +186,15 @@ static void put_waiting(FILE *out, const struct weir_trace *t)
     fprintf(out, "\n  (without the %s that watching a call takes by itself)\n",
             time_text(floor, weir_trace_floor_ns(t)));
     for (int i = 0; i < WEIR_TRACE_KINDS; i++) {
-        const struct weir_times *times = &t->times[i];
+        const struct weir_hist *times = &t->times[i];
         double s = seconds(weir_trace_net_ns(t, (enum weir_trace_kind)i));
-        if (!times->calls)
+        if (!times->count)
             continue;
         fprintf(out, "  %-11s %8.3f s  ", names[i], s);
         put_bar(out, s, most);
-        fprintf(out, "  %8" PRIu64 " calls, half within %s, 99 %% within %s\n", times->calls,
-                time_text(p50, weir_times_percentile(times, 0.5)),
-                time_text(p99, weir_times_percentile(times, 0.99)));
+        fprintf(out, "  %8" PRIu64 " calls, half within %s, 99 %% within %s\n", times->count,
+                time_text(p50, weir_hist_quantile(times, 0.5)),
+                time_text(p99, weir_hist_quantile(times, 0.99)));
     }
 }
 

@@ -5,15 +5,10 @@
 #include <stdio.h>
 
 #include "cli/loading.h"
+#include "cli/tries.h"
 
-enum { TUNE_LIST_MAX = 16, TUNE_TRIES_MAX = 256 };
+enum { TUNE_TRIES_MAX = 256 };
 
-struct tune_list {
-    uint64_t at[TUNE_LIST_MAX];
-    uint32_t count;
-};
-
-/* One setting, and what it gave; stalled: after the first batch. */
 struct tune_try {
     uint64_t batch, threads, prefetch;
     double samples_per_s, bytes_per_s, stalled;
@@ -25,7 +20,7 @@ struct tune_try {
 
 /* Tries are in the order in which they were made: batches, in them threads, in them prefetch. */
 struct tune {
-    struct tune_list batches, threads, prefetches;
+    struct tries batches, threads, prefetches;
     struct tune_try tries[TUNE_TRIES_MAX];
     uint32_t count;
     int best; /* -1: there is none */

@@ -51,13 +51,13 @@ static struct chart_series line_of(const struct tune *tune, uint32_t batch, uint
 
 void tune_plot_svg(FILE *out, const struct tune *tune, const char *title)
 {
-    enum { LINES_MAX = TUNE_LIST_MAX * TUNE_LIST_MAX, NAME_BYTES = 32 };
-    static struct chart charts[TUNE_LIST_MAX]; /* too much for a stack */
+    enum { LINES_MAX = TRIES_MAX * TRIES_MAX, NAME_BYTES = 32 };
+    static struct chart charts[TRIES_MAX]; /* too much for a stack */
     static struct chart_series lines[LINES_MAX];
-    static double rates[LINES_MAX][TUNE_LIST_MAX];
-    static char titles[TUNE_LIST_MAX][NAME_BYTES], names[TUNE_LIST_MAX][NAME_BYTES],
-        labels[TUNE_LIST_MAX][NAME_BYTES];
-    const char *label[TUNE_LIST_MAX];
+    static double rates[LINES_MAX][TRIES_MAX];
+    static char titles[TRIES_MAX][NAME_BYTES], names[TRIES_MAX][NAME_BYTES],
+        labels[TRIES_MAX][NAME_BYTES];
+    const char *label[TRIES_MAX];
     for (uint32_t i = 0; i < tune->threads.count; i++) {
         snprintf(labels[i], NAME_BYTES, "%" PRIu64, tune->threads.at[i]);
         label[i] = labels[i];

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "data/found.h"
 #include "data/index_file.h"
@@ -192,8 +191,7 @@ static void *scan_thread(void *arg)
 
 static uint32_t thread_count(const struct work *work, size_t shards)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t count = work->build->threads ? work->build->threads : cpus > 0 ? (uint64_t)cpus : 1;
+    uint64_t count = work->build->threads ? work->build->threads : weir_processors();
     count = count > WEIR_BUILD_THREADS_MAX ? WEIR_BUILD_THREADS_MAX : count;
     return (uint32_t)(count > shards ? shards : count);
 }

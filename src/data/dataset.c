@@ -25,6 +25,7 @@ struct weir_data {
     struct weir_cache cache;
     struct weir_index *index;
     struct weir_maps *maps;
+    struct weir_shelf *shelf;
     char *url, *schema, *index_name;
     char digest[2 * WEIR_SHA256_BYTES + 1];
     weir_data_info info;
@@ -346,6 +347,8 @@ static int open_parts(weir_data *data, struct opening *o)
         code = find_or_make(o);
     if (!code)
         code = weir_maps_open(&data->maps, weir_index_shards(data->index));
+    if (!code)
+        code = weir_shelf_open(&data->shelf);
     return code ? code : fill_info(data, o);
 }
 
@@ -379,6 +382,7 @@ void weir_data_close(weir_data *data)
     if (!data || data->generation != weir_fork_generation())
         return; /* in a forked child the parent's handles are left alone */
     weir_maps_close(data->maps);
+    weir_shelf_close(data->shelf);
     weir_index_close(data->index);
     weir_cache_close(&data->cache);
     weir_store_close(data->store);
@@ -419,6 +423,11 @@ const struct weir_index *weir_data_index(const weir_data *data)
 struct weir_maps *weir_data_maps(const weir_data *data)
 {
     return data->maps;
+}
+
+struct weir_shelf *weir_data_shelf(const weir_data *data)
+{
+    return data->shelf;
 }
 
 uint64_t weir_data_count(const weir_data *data)

@@ -6,6 +6,7 @@
 
 #include "data/index.h"
 #include "data/maps.h"
+#include "data/shelf.h"
 
 /* 0, or -ECHILD in a forked child. */
 int weir_data_check(const weir_data *data);
@@ -14,6 +15,7 @@ weir_store *weir_data_store(const weir_data *data);
 const char *weir_data_prefix(const weir_data *data);
 const struct weir_index *weir_data_index(const weir_data *data);
 struct weir_maps *weir_data_maps(const weir_data *data);
+struct weir_shelf *weir_data_shelf(const weir_data *data);
 
 /* Opens the file that a sample is in; -ESTALE if it is not the one that was indexed. */
 int weir_data_object(const weir_data *data, const struct weir_place *place, weir_object **out);

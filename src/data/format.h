@@ -98,6 +98,9 @@ struct weir_format_writer {
     /* "shard.%05u.mds" for number i. */
     void (*name)(char out[64], uint32_t i, const char *codec);
     int (*open)(void **out, const struct weir_writing *how);
+    /* Before the first add() of a shard: how many there will be, so that there is room for what
+     * stands in front of them. NULL: nothing does, or it is no matter. */
+    int (*expect)(void *writer, uint64_t samples);
     /* key names the sample (without it: its number); fields as format.h has them. -EINVAL names a
      * field that this format cannot hold, and why. */
     int (*add)(void *writer, uint64_t number, const char *key, const struct weir_field *fields,

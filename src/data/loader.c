@@ -79,12 +79,20 @@ static uint64_t now_ns(void)
     return weir_sys->now_ns(WEIR_CLOCK_MONO);
 }
 
+/* With the lock held. */
+static int wait_done(weir_loader *loader, uint64_t until_ns)
+{
+    struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    if (until_ns == UINT64_MAX)
+        return -pthread_cond_wait(&loader->done, &loader->lock);
+    return -pthread_cond_clockwait(&loader->done, &loader->lock, CLOCK_MONOTONIC, &until);
+}
+
 /* Waits until the slot is done; -ETIMEDOUT. With the lock held. */
 static int wait_for(weir_loader *loader, struct weir_slot *slot, uint64_t timeout_ns)
 {
     uint64_t start_ns = now_ns(), at_ns = start_ns;
     uint64_t until_ns = timeout_ns > UINT64_MAX - start_ns ? UINT64_MAX : start_ns + timeout_ns;
-    struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
     int code = 0;
     if (slot->state == WEIR_SLOT_DONE)
         return 0;
@@ -92,9 +100,10 @@ static int wait_for(weir_loader *loader, struct weir_slot *slot, uint64_t timeou
     loader->waiting = true;
     while (slot->state != WEIR_SLOT_DONE && !code) {
         int stall = stall_of(slot);
-        code = until_ns == UINT64_MAX
-                   ? -pthread_cond_wait(&loader->done, &loader->lock)
-                   : -pthread_cond_clockwait(&loader->done, &loader->lock, CLOCK_MONOTONIC, &until);
+        if (timeout_ns && weir_work_help(loader, slot))
+            stall = WEIR_STALL_DECODE;
+        else
+            code = wait_done(loader, until_ns);
         uint64_t woke_ns = now_ns();
         loader->stats.stall_ns[stall] += woke_ns - at_ns;
         at_ns = woke_ns;
@@ -116,7 +125,7 @@ static weir_batch *deliver(weir_loader *loader, struct weir_slot *slot)
     slot->batch = NULL;
     slot->state = WEIR_SLOT_EMPTY;
     loader->delivered++;
-    pthread_cond_signal(&loader->work);
+    weir_work_wake(loader);
     return batch;
 }
 

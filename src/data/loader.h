@@ -112,10 +112,12 @@ struct weir_loader {
     uint64_t row_bytes;  /* that a sample has on average */
     unsigned generation;
 
+    struct weir_gather *gather; /* the caller's, for batches that it makes itself */
     pthread_mutex_t lock;
     pthread_cond_t work, done; /* for threads, for the caller */
     pthread_t *threads;
     uint32_t threads_count; /* running */
+    uint32_t processors, gathering;
     atomic_bool stop;       /* looked at without the lock, too */
     bool planning, waiting; /* waiting: the caller is */
 
@@ -159,6 +161,12 @@ void weir_plan_close(struct weir_loader *loader);
 int weir_work_start(struct weir_loader *loader);
 /* Waits for the threads. */
 void weir_work_stop(struct weir_loader *loader);
+/* Wakes one more thread if there is something to do; with the lock held. Whoever takes something
+ * on does it first, so that one after the other comes, and none for nothing. */
+void weir_work_wake(struct weir_loader *loader);
+/* Makes the slot's batch in the caller's thread, if it can be made and nobody does: of a small one
+ * that takes less time than to be woken. With the lock held, which it gives up meanwhile. */
+bool weir_work_help(struct weir_loader *loader, struct weir_slot *slot);
 /* A slot has all its pieces; with the lock held. */
 bool weir_slot_is_loaded(struct weir_slot *slot);
 

@@ -16,13 +16,14 @@ enum {
     LANES_MAX = 65536,
     PREFETCH_DEFAULT = 8,
     PREFETCH_MAX = 4096,
-    THREADS_DEFAULT = 4,
     THREADS_MAX = 256,
     TABLE_MIN = 256,
     SLOTS_MAX = 256,
     ROWS_AHEAD = 1 << 18, /* samples planned: a few MiB of tables */
 };
-#define WINDOW_BYTES   ((uint64_t)4 << 20) /* of the default window: reads are that long */
+/* Of the default window: reads are about that long, and with the blocks that its ends lie in it
+ * fills a huge page. */
+#define WINDOW_BYTES   (((uint64_t)2 << 20) - WEIR_PIECE_BLOCK)
 #define MEMORY_DEFAULT ((uint64_t)512 << 20)
 #define LANES_BYTES    (MEMORY_DEFAULT / 2) /* of whole shards in as many lanes by default */
 #define AHEAD_BYTES    ((uint64_t)64 << 20) /* planned ahead, so that reads begin in time */
@@ -75,8 +76,6 @@ static int read_options(weir_loader_options *out, const weir_loader_options *giv
         out->prefetch = PREFETCH_DEFAULT;
     if (!out->memory_bytes_max)
         out->memory_bytes_max = MEMORY_DEFAULT;
-    if (!out->threads)
-        out->threads = THREADS_DEFAULT;
     return check_options(out);
 }
 

@@ -24,9 +24,10 @@
 struct writer {
     struct weir_mds_schema *schema; /* NULL: the first sample will say */
     char codec[16];
-    struct weir_growing samples; /* one after the other */
-    struct weir_growing ends;    /* u32 each: of every sample, in these */
-    struct weir_growing head;    /* of the last shard */
+    struct weir_growing samples; /* room for the head, then one after the other */
+    struct weir_growing ends;    /* u32 each: of every sample, from the first on */
+    struct weir_growing head;    /* of the last shard, where that room was not just what it takes */
+    size_t lead;                 /* the room */
     uint32_t count;
 };
 
@@ -209,7 +210,7 @@ static int mds_add(void *arg, uint64_t number, const char *key, const struct wei
     if (!code && w->samples.size > UINT32_MAX)
         code = weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
     if (!code) {
-        weir_store_le(end, w->samples.size, 4);
+        weir_store_le(end, w->samples.size - w->lead, 4);
         code = weir_growing_add(&w->ends, end, 4);
     }
     if (code)
@@ -329,41 +330,83 @@ static int mds_schema(const void *arg, struct weir_growing *out)
 
 /* ---- shards ---- */
 
-/* What stands in front of the samples. */
-static int make_head(struct writer *w, const char *config, size_t size)
+/* What the header says of the shard, as JSON: the caller frees its text. */
+static int make_config(const struct writer *w, struct weir_json_out *json)
 {
-    uint64_t first = 4 * ((uint64_t)w->count + 2) + size;
-    uint8_t word[4];
-    if (first + w->samples.size > UINT32_MAX)
+    if (!w->schema)
+        return weir_fail(EINVAL, "a shard of MDS has samples, or at least a schema");
+    weir_json_puts(json, "{");
+    put_columns(json, &w->schema->kinds[0], w->codec);
+    weir_json_puts(json, "\"size_limit\": null, \"version\": 2}");
+    return json->failed ? weir_fail_memory() : 0;
+}
+
+static uint64_t head_bytes(uint64_t samples, size_t config)
+{
+    return 4 * (samples + 2) + config;
+}
+
+/* So that the shard is one piece, which begins where a page does: it is written from where it is.
+ */
+static int mds_expect(void *arg, uint64_t samples)
+{
+    struct writer *w = arg;
+    struct weir_json_out json = {0};
+    if (!w->schema)
+        return 0; /* the first sample will say */
+    int code = make_config(w, &json);
+    uint64_t lead = head_bytes(samples, json.size);
+    free(json.text);
+    if (code || lead > UINT32_MAX)
+        return code; /* finish() says it */
+    w->lead = w->samples.size = 0;
+    code = weir_growing_room(&w->samples, (size_t)lead);
+    if (!code)
+        w->lead = w->samples.size = (size_t)lead;
+    return code;
+}
+
+/* Writes what stands in front of the samples. */
+static void write_head(const struct writer *w, const struct weir_json_out *config, uint8_t *out)
+{
+    uint64_t first = head_bytes(w->count, config->size);
+    weir_store_le(out, w->count, 4);
+    weir_store_le(out + 4, first, 4);
+    for (uint32_t i = 0; i < w->count; i++)
+        weir_store_le(out + 8 + 4 * (size_t)i,
+                      first + weir_load_le(w->ends.data + 4 * (size_t)i, 4), 4);
+    memcpy(out + first - config->size, config->text, config->size);
+}
+
+static int make_shard(struct writer *w, const struct weir_json_out *config, struct weir_made *out)
+{
+    uint64_t first = head_bytes(w->count, config->size);
+    size_t body = w->samples.size - w->lead;
+    if (first + body > UINT32_MAX)
         return weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
+    if (first == w->lead) {
+        write_head(w, config, w->samples.data);
+        *out = (struct weir_made){.body = w->samples.data, .body_size = w->samples.size};
+        return 0;
+    }
     w->head.size = 0;
     int code = weir_growing_room(&w->head, (size_t)first);
     if (code)
         return code;
-    weir_store_le(word, w->count, 4);
-    weir_growing_add(&w->head, word, 4);
-    weir_store_le(word, first, 4);
-    weir_growing_add(&w->head, word, 4);
-    for (uint32_t i = 0; i < w->count; i++) {
-        weir_store_le(word, first + weir_load_le(w->ends.data + 4 * (size_t)i, 4), 4);
-        weir_growing_add(&w->head, word, 4);
-    }
-    return weir_growing_add(&w->head, config, size);
+    write_head(w, config, w->head.data);
+    *out = (struct weir_made){w->head.data, w->samples.data + w->lead, (size_t)first, body};
+    return 0;
 }
 
 static int mds_finish(void *arg, struct weir_made *out)
 {
     struct writer *w = arg;
     struct weir_json_out json = {0};
-    if (!w->schema)
-        return weir_fail(EINVAL, "a shard of MDS has samples, or at least a schema");
-    weir_json_puts(&json, "{");
-    put_columns(&json, &w->schema->kinds[0], w->codec);
-    weir_json_puts(&json, "\"size_limit\": null, \"version\": 2}");
-    int code = json.failed ? weir_fail_memory() : make_head(w, json.text, json.size);
+    int code = make_config(w, &json);
+    if (!code)
+        code = make_shard(w, &json, out);
     free(json.text);
-    *out = (struct weir_made){w->head.data, w->samples.data, w->head.size, w->samples.size};
-    w->samples.size = w->ends.size = 0;
+    w->samples.size = w->ends.size = w->lead = 0;
     w->count = 0;
     return code;
 }
@@ -371,6 +414,7 @@ static int mds_finish(void *arg, struct weir_made *out)
 const struct weir_format_writer weir_mds_writer = {
     .name = mds_name,
     .open = mds_open,
+    .expect = mds_expect,
     .add = mds_add,
     .finish = mds_finish,
     .close = mds_close,

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "data/deal.h"
-#include "data/perm.h"
 #include "util/err.h"
+#include "util/perm.h"
 #include "util/sys.h"
 
 enum purpose { FOR_SPREAD, FOR_ROTATION, FOR_PARTS };

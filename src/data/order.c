@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/perm.h"
 #include "util/err.h"
+#include "util/perm.h"
 #include "util/sys.h"
 
 enum { LANES_MAX = 65536 };

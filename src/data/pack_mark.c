@@ -16,7 +16,7 @@
 #include "util/json.h"
 #include "util/sys.h"
 
-enum { BLOCK_BYTES = 65536, META_BYTES = 512, MARK_BYTES_MAX = 65536 };
+enum { META_BYTES = 512, MARK_BYTES_MAX = 65536 };
 
 static int key_of(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p, const char *name)
 {
@@ -53,7 +53,7 @@ static int put_new(weir_store *store, const char *key, const struct weir_made *m
     weir_put *put;
     weir_put_options opts;
     weir_put_options_init(&opts);
-    opts.block_bytes = BLOCK_BYTES;
+    opts.block_bytes = WEIR_PIECE_BLOCK;
     opts.size_bytes = made->head_size + made->body_size;
     opts.meta = meta;
     opts.meta_bytes = strlen(meta);

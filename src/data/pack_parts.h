@@ -26,8 +26,11 @@ struct weir_packing {
     struct weir_written *written;
     _Atomic uint32_t kept;
 
+    /* Of pack_shard.c: */
     pthread_mutex_t lock;
-    struct weir_making *idle; /* pack_shard.c */
+    pthread_cond_t read_one; /* a shard has all its samples */
+    uint32_t reading;        /* shards that get theirs */
+    struct weir_making *idle;
 };
 
 /* ---- pack_plan.c: which samples go where ---- */

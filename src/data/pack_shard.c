@@ -209,6 +209,25 @@ static int add_range(struct weir_making *m, uint64_t first, uint64_t end)
     return code;
 }
 
+/* Half of the jobs read at a time: else all would read, and then all write, and either the
+ * processors or the disk would wait. */
+static int read_samples(struct weir_making *m, uint64_t first, uint64_t end)
+{
+    struct weir_packing *p = m->p;
+    uint32_t most = p->opts->jobs > 2 ? (p->opts->jobs + 1) / 2 : 1;
+    pthread_mutex_lock(&p->lock);
+    while (p->reading >= most)
+        pthread_cond_wait(&p->read_one, &p->lock);
+    p->reading++;
+    pthread_mutex_unlock(&p->lock);
+    int code = add_range(m, first, end);
+    pthread_mutex_lock(&p->lock);
+    p->reading--;
+    pthread_cond_signal(&p->read_one);
+    pthread_mutex_unlock(&p->lock);
+    return code;
+}
+
 /* ---- writing ---- */
 
 static void making_close(struct weir_making *m)
@@ -355,7 +374,10 @@ int weir_pack_shard(struct weir_packing *p, uint32_t i)
     code = making_take(&m, p);
     if (code)
         return code;
-    code = add_range(m, p->first[i], p->first[i + 1]);
+    if (p->to_format->writer->expect)
+        code = p->to_format->writer->expect(m->writer, p->first[i + 1] - p->first[i]);
+    if (!code)
+        code = read_samples(m, p->first[i], p->first[i + 1]);
     if (!code)
         code = finish(m, i);
     if (code)

@@ -11,7 +11,6 @@
 #include "util/sys.h"
 
 enum {
-    PAGE = 4096,          /* a read goes around the page cache where file and memory agree on it */
     OBJECTS_MAX = 64,     /* open at a time for one read: descriptors are scarce */
     STEP_BYTES = 1 << 20, /* decompressed at a time: so much is lost when it fails */
     LINE = 64,
@@ -111,9 +110,11 @@ int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, 
                              ": make it anew",
                              weir_data_info_get(supply->data)->url, first + count - 1, first);
         plan.kind = WEIR_PIECE_WINDOW;
-        plan.begin = head.off;
-        plan.end = tail.off + tail.size;
-        plan.bytes = plan.end - plan.begin + PAGE;
+        plan.begin = head.off - head.off % WEIR_PIECE_BLOCK;
+        plan.end = tail.off + tail.size + WEIR_PIECE_BLOCK - 1;
+        plan.end -= plan.end % WEIR_PIECE_BLOCK;
+        plan.end = plan.end < shard.file_bytes ? plan.end : shard.file_bytes;
+        plan.bytes = plan.end - plan.begin;
     }
     if (code)
         return code;
@@ -134,13 +135,38 @@ struct opening {
     size_t count, next;
 };
 
+/* NULL where every file is a sample: none is read from twice. */
+static struct weir_shelf *shelf_of(const struct weir_supply *supply)
+{
+    return weir_index_format(supply->index)->is_files ? NULL : weir_data_shelf(supply->data);
+}
+
+static int take_object(const struct weir_supply *supply, const struct weir_place *place,
+                       weir_object **out)
+{
+    struct weir_shelf *shelf = shelf_of(supply);
+    *out = shelf ? weir_shelf_take(shelf, place->shard) : NULL;
+    return *out ? 0 : weir_data_object(supply->data, place, out);
+}
+
+/* Whatever was wrong may be another file's the next time. */
+static void give_object(const struct weir_supply *supply, const struct weir_place *place,
+                        weir_object *obj, bool is_good)
+{
+    struct weir_shelf *shelf = shelf_of(supply);
+    if (shelf && is_good)
+        weir_shelf_give(shelf, place->shard, obj);
+    else
+        weir_object_close(obj);
+}
+
 static int next_object(void *arg, struct weir_reading *out)
 {
     struct opening *opening = arg;
     size_t i = opening->next;
     if (i == opening->count)
         return 0;
-    int code = weir_data_object(opening->supply->data, &opening->places[i], &opening->objects[i]);
+    int code = take_object(opening->supply, &opening->places[i], &opening->objects[i]);
     if (code)
         return code;
     opening->next++;
@@ -157,7 +183,7 @@ static int run_opening(struct opening *opening, struct weir_cost *cost)
     uint64_t start_ns = now_ns();
     int code = weir_readings_run(opening->supply->store, &readings, NULL, NULL, NULL);
     for (size_t i = 0; i < opening->next; i++)
-        weir_object_close(opening->objects[i]);
+        give_object(opening->supply, &opening->places[i], opening->objects[i], !code);
     opening->next = 0;
     cost->read_ns += now_ns() - start_ns;
     return code;
@@ -167,10 +193,10 @@ static int run_opening(struct opening *opening, struct weir_cost *cost)
 
 static int take_window(struct weir_piece *piece, const struct weir_supply *supply)
 {
-    piece->slab = weir_slab_take(supply->slabs, piece->end - piece->begin + PAGE);
+    piece->slab = weir_slab_take(supply->slabs, piece->end - piece->begin);
     if (!piece->slab)
         return -ENOMEM;
-    piece->data = piece->slab->data + piece->begin % PAGE;
+    piece->data = piece->slab->data;
     return 0;
 }
 
@@ -206,8 +232,10 @@ static void load_windows(struct weir_piece *const *pieces, size_t count,
     if (!read_windows(pieces, count, supply, cost))
         return;
     for (size_t i = 0; i < count; i++)
-        if (count == 1 || read_windows(&pieces[i], 1, supply, cost))
-            pieces[i]->end = pieces[i]->begin; /* its samples are read alone */
+        if (count == 1 || read_windows(&pieces[i], 1, supply, cost)) {
+            pieces[i]->end = pieces[i]->begin;
+            pieces[i]->is_broken = true;
+        }
 }
 
 /* ---- shards ---- */
@@ -283,8 +311,8 @@ enum weir_mapping weir_supply_mapping(const struct weir_supply *supply, bool is_
     const struct weir_format *format = weir_index_format(supply->index);
     struct weir_maps *maps = weir_data_maps(supply->data);
     struct weir_place first;
-    if (format->is_files || (!format->is_flat && !is_buffered) ||
-        weir_index_find(supply->index, 0, &first) || !weir_maps_take(maps, supply->data, &first))
+    if (format->is_files || !is_buffered || weir_index_find(supply->index, 0, &first) ||
+        !weir_maps_take(maps, supply->data, &first))
         return WEIR_MAPPING_NONE;
     weir_maps_give(maps, first.shard);
     return format->is_flat ? WEIR_MAPPING_ALL : WEIR_MAPPING_RESIDENT;
@@ -300,12 +328,14 @@ static void use_map(struct weir_piece *piece, const struct weir_supply *supply)
     piece->end = shard.file_bytes;
 }
 
-/* One that cannot be mapped after all has nothing: its samples are read alone. */
+/* One that cannot be mapped after all has nothing. */
 static void load_map(struct weir_piece *piece, const struct weir_supply *supply)
 {
     piece->end = piece->begin;
     if (take_map(piece, supply))
         use_map(piece, supply);
+    else
+        piece->is_broken = true;
 }
 
 /* A window that is in the page cache needs no memory of ours. */
@@ -398,8 +428,10 @@ static void read_list(struct weir_piece *piece, const struct item *items, struct
         done += (uint64_t)more;
     }
     for (; done < piece->count; done++) /* something is damaged: one by one shows what */
-        if (read_items(items + done, 1, spans + done, supply, cost) < 0)
+        if (read_items(items + done, 1, spans + done, supply, cost) < 0) {
             piece->offs[items[done].row] = UINT64_MAX;
+            piece->is_broken = true;
+        }
 }
 
 /* Where each goes: behind the table of that. What they take was found when the piece was planned,

@@ -20,9 +20,13 @@
 #include "data/slab.h"
 #include "util/err.h"
 
-/* Which shards are mapped (maps.h): those of tokens, which are used as they lie there, always. Of
- * others, windows that are in the page cache already: what is not is read faster than it is
- * touched, and only once. */
+/* Windows are read from one multiple of this to another: a block of Weir's own shards is checked as
+ * a whole, and of whole ones nothing is copied. */
+#define WEIR_PIECE_BLOCK ((uint64_t)1 << 16)
+
+/* Which shards are mapped (maps.h), if data are to stay in the page cache: those of tokens, which
+ * are used as they lie there, always. Of others, windows that are there already: what is not is
+ * read faster than it is touched, and only once. */
 enum weir_mapping { WEIR_MAPPING_NONE, WEIR_MAPPING_RESIDENT, WEIR_MAPPING_ALL };
 
 /* Where samples come from and where they go; any thread. */
@@ -57,6 +61,7 @@ struct weir_piece {
     struct weir_map *map; /* taken from this dataset's maps */
     weir_data *mapped_of;
     uint64_t *offs; /* of a list: where at data each sample is; UINT64_MAX: it is not there */
+    bool is_broken; /* not all of it came: its samples are read alone, which may take long */
     int code;       /* why what is not there cannot be read alone, either */
     char *text;
 };

@@ -454,6 +454,7 @@ void weir_plan_more(struct weir_loader *loader)
     uint64_t start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     loader->planning = true;
     loader->lacking = 0;
+    weir_work_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     int code = plan_slot(loader, slot);
     if (code && code != -EAGAIN)

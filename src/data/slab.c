@@ -106,7 +106,10 @@ size_t weir_slab_room(size_t size)
         return size; /* nobody has so much: weir_slab_take() says it */
     while (step * 2 * STEPS < size)
         step *= 2;
-    return (size + step - 1) / step * step;
+    size = (size + step - 1) / step * step;
+    /* Whole huge pages, where that takes no more than another step. */
+    size_t huge = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    return huge - size <= step ? huge : size;
 }
 
 /* The smallest that will do, unless it is far too large; of equal ones the warmest. */

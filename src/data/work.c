@@ -7,6 +7,7 @@
 #include "util/thread.h"
 
 enum {
+    THREADS_DEFAULT = 4,
     TAKE_MAX = 64,         /* pieces that are loaded together */
     CACHE_BYTES = 2 << 20, /* about what a processor has of its own */
 };
@@ -42,6 +43,7 @@ static void load(struct weir_loader *loader)
     struct weir_piece *pieces[TAKE_MAX];
     struct weir_cost cost = {0};
     size_t count = weir_plan_take_wanted(loader, helds, TAKE_MAX);
+    weir_work_wake(loader);
     for (size_t i = 0; i < count; i++)
         pieces[i] = &helds[i]->piece;
     pthread_mutex_unlock(&loader->lock);
@@ -68,10 +70,13 @@ bool weir_slot_is_loaded(struct weir_slot *slot)
     return slot->loaded == slot->uses_count;
 }
 
-/* The oldest batch that can be made now. With the lock held. */
+/* The oldest batch that can be made now, unless as many are being made as there are processors,
+ * or threads that were asked for: more would only take turns. With the lock held. */
 static struct weir_slot *find_loaded(struct weir_loader *loader)
 {
     uint64_t end = loader->delivered + loader->opts.prefetch;
+    if (loader->gathering >= loader->processors && loader->gathering >= loader->opts.threads)
+        return NULL;
     end = end < loader->planned ? end : loader->planned;
     for (uint64_t i = loader->delivered; i < end; i++) {
         struct weir_slot *slot = &loader->slots[i % loader->slots_count];
@@ -81,9 +86,10 @@ static struct weir_slot *find_loaded(struct weir_loader *loader)
     return NULL;
 }
 
-static int add_row(struct worker *worker, const struct weir_row *row, struct weir_arena **scratch)
+static int add_row(const struct weir_loader *loader, struct weir_gather *gather,
+                   const struct weir_row *row, struct weir_arena **scratch)
 {
-    const struct weir_feed *source = &worker->loader->sources[row->source];
+    const struct weir_feed *source = &loader->sources[row->source];
     const struct weir_piece *piece = &row->held->piece;
     struct weir_drawing which = {row->source, row->number, row->drawn->number};
     struct weir_sample sample;
@@ -92,33 +98,35 @@ static int add_row(struct worker *worker, const struct weir_row *row, struct wei
     int code = weir_piece_sample(piece, &source->supply, which.number, row->at, scratch, &sample);
     if (code)
         return code;
-    code = weir_gather_add(worker->gather, source->supply.index, &which, &sample);
+    code = weir_gather_add(gather, source->supply.index, &which, &sample);
     return code ? weir_sample_fail(&source->supply, which.number, code) : 0;
 }
 
-static int gather_rows(struct worker *worker, struct weir_slot *slot)
+static int gather_rows(struct weir_loader *loader, struct weir_gather *gather,
+                       struct weir_slot *slot)
 {
-    struct weir_loader *loader = worker->loader;
     struct weir_arena *scratch = NULL; /* what was read alone, until it is copied */
-    int code = weir_gather_begin(worker->gather, slot->rows_count);
+    int code = weir_gather_begin(gather, slot->rows_count);
     for (uint64_t i = 0; i < slot->rows_count && !code; i++)
         code = loader->stop ? weir_fail(ECANCELED, "the loader is closed")
-                            : add_row(worker, &slot->rows[i], &scratch);
+                            : add_row(loader, gather, &slot->rows[i], &scratch);
     if (!code)
-        code = weir_gather_end(worker->gather, loader->slabs, loader->mix != NULL, &slot->batch);
+        code = weir_gather_end(gather, loader->slabs, loader->mix != NULL, &slot->batch);
     weir_arena_free(scratch);
     return code;
 }
 
 /* With the lock held, which it gives up meanwhile. */
-static void gather(struct worker *worker, struct weir_slot *slot)
+static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
+                       struct weir_slot *slot)
 {
-    struct weir_loader *loader = worker->loader;
     slot->state = WEIR_SLOT_GATHERING;
+    loader->gathering++;
+    weir_work_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     uint64_t start_ns = now_ns();
     if (!slot->code) {
-        int code = gather_rows(worker, slot);
+        int code = gather_rows(loader, gather, slot);
         if (code)
             weir_slot_fail(slot, code);
     }
@@ -132,9 +140,27 @@ static void gather(struct worker *worker, struct weir_slot *slot)
     }
     weir_plan_let_go(loader, slot);
     slot->state = WEIR_SLOT_DONE;
+    loader->gathering--;
+}
+
+bool weir_work_help(struct weir_loader *loader, struct weir_slot *slot)
+{
+    if (slot->state != WEIR_SLOT_PLANNED || !weir_slot_is_loaded(slot))
+        return false;
+    for (uint64_t i = 0; i < slot->uses_count; i++)
+        if (slot->uses[i]->piece.is_broken)
+            return false; /* who waits can be stopped, who reads cannot */
+    make_batch(loader, loader->gather, slot);
+    return true;
 }
 
 /* ---- threads ---- */
+
+void weir_work_wake(struct weir_loader *loader)
+{
+    if (loader->wanted || weir_plan_can(loader) || find_loaded(loader))
+        pthread_cond_signal(&loader->work);
+}
 
 /* Does something, if there is something to do; with the lock held, which it gives up meanwhile. */
 static bool do_one(struct worker *worker)
@@ -142,16 +168,14 @@ static bool do_one(struct worker *worker)
     struct weir_loader *loader = worker->loader;
     struct weir_slot *slot = find_loaded(loader);
     if (slot)
-        gather(worker, slot);
+        make_batch(loader, worker->gather, slot);
     else if (weir_plan_can(loader))
         weir_plan_more(loader);
     else if (loader->wanted)
         load(loader);
     else
         return false;
-    /* What was done may be what others wait for. */
-    pthread_cond_broadcast(&loader->work);
-    if (loader->waiting)
+    if (loader->waiting) /* what was done may be what the caller waits for */
         pthread_cond_signal(&loader->done);
     return true;
 }
@@ -170,16 +194,20 @@ static void *work(void *arg)
     return NULL;
 }
 
-static int start_one(struct weir_loader *loader, pthread_t *out)
+static int open_gather(struct weir_gather **out, const struct weir_loader *loader)
 {
     const weir_loader_options *opts = &loader->opts;
+    uint64_t ahead = opts->prefetch * opts->batch_size * loader->row_bytes;
+    return weir_gather_open(out, opts->fields, opts->fields_count, ahead >= CACHE_BYTES);
+}
+
+static int start_one(struct weir_loader *loader, pthread_t *out)
+{
     struct worker *worker = weir_alloc(sizeof *worker);
     if (!worker)
         return weir_fail_memory();
     worker->loader = loader;
-    uint64_t ahead = opts->prefetch * opts->batch_size * loader->row_bytes;
-    int code = weir_gather_open(&worker->gather, opts->fields, opts->fields_count,
-                                ahead >= CACHE_BYTES);
+    int code = open_gather(&worker->gather, loader);
     if (!code)
         code = weir_thread_start(out, "weir-data", work, worker);
     if (code) {
@@ -189,13 +217,24 @@ static int start_one(struct weir_loader *loader, pthread_t *out)
     return code;
 }
 
+/* Threads that have nothing to wait for are no more than processors. */
+static uint32_t count_threads(const struct weir_loader *loader)
+{
+    bool waits = false;
+    for (uint32_t i = 0; i < loader->sources_count; i++)
+        waits |= loader->sources[i].supply.mapping != WEIR_MAPPING_ALL;
+    if (loader->opts.threads)
+        return loader->opts.threads;
+    return waits || loader->processors > THREADS_DEFAULT ? THREADS_DEFAULT : loader->processors;
+}
+
 int weir_work_start(struct weir_loader *loader)
 {
-    uint32_t count = loader->opts.threads;
-    loader->threads = weir_alloc(count * sizeof *loader->threads);
-    if (!loader->threads)
+    loader->processors = weir_processors();
+    uint32_t count = count_threads(loader);
+    if (!loader->threads && !(loader->threads = weir_alloc(count * sizeof *loader->threads)))
         return weir_fail_memory();
-    int code = 0;
+    int code = loader->gather ? 0 : open_gather(&loader->gather, loader);
     for (uint32_t i = 0; i < count && !code; i++) {
         pthread_mutex_lock(&loader->lock); /* those that run already divide by their number */
         code = start_one(loader, &loader->threads[i]);
@@ -213,5 +252,6 @@ void weir_work_stop(struct weir_loader *loader)
     pthread_mutex_unlock(&loader->lock);
     for (uint32_t i = 0; i < loader->threads_count; i++)
         pthread_join(loader->threads[i], NULL);
+    weir_gather_close(loader->gather);
     free(loader->threads);
 }

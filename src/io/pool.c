@@ -10,7 +10,7 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { BUFFERS_MIN = 8, BUFFERS_MAX = 1024 };
+enum { BUFFERS_MIN = 8 };
 
 struct weir_pool {
     pthread_mutex_t lock;
@@ -23,7 +23,7 @@ struct weir_pool {
 int weir_pool_open(struct weir_pool **out, uint64_t bytes_max)
 {
     uint64_t buffers = bytes_max / WEIR_BUFFER_BYTES;
-    if (buffers < BUFFERS_MIN || buffers > BUFFERS_MAX)
+    if (buffers < BUFFERS_MIN || buffers > WEIR_POOL_BUFFERS_MAX)
         return weir_fail(EINVAL, "a buffer pool has 8 MiB to 1 GiB, not %llu bytes",
                          (unsigned long long)bytes_max);
     struct weir_pool *pool = weir_alloc(sizeof *pool + buffers * sizeof pool->free_list[0]);

@@ -14,6 +14,7 @@
 
 #define WEIR_BUFFER_BYTES ((size_t)1 << 20)
 #define WEIR_IO_ALIGN ((size_t)4096)
+enum { WEIR_POOL_BUFFERS_MAX = 1024 };
 
 struct weir_pool;
 
@@ -28,7 +29,7 @@ void weir_pool_put(struct weir_pool *pool, void *buf);
 /* Counts a stream in; -EMFILE if half the buffers are spoken for already. */
 int weir_pool_reserve(struct weir_pool *pool);
 void weir_pool_release(struct weir_pool *pool);
-/* The arena, for registering it with a ring; *size is 0 before the first buffer was taken. */
+/* The arena, for registering its buffers; *size is 0 before the first buffer was taken. */
 void *weir_pool_arena(struct weir_pool *pool, size_t *size);
 
 #endif

@@ -3,8 +3,8 @@
  * The thread starts with the first request. It sleeps in the kernel, waiting for completions; an
  * eventfd read kept in flight wakes it for new requests. Each goes to the kernel as it is taken: a
  * batch would keep the device waiting while its other requests are prepared.
- * Buffers of the pool are registered as one region and files in a small table when the kernel and
- * RLIMIT_MEMLOCK allow it; without either, everything still works.
+ * Buffers of the pool and files are registered in small tables when the kernel and RLIMIT_MEMLOCK
+ * allow it; without either, everything still works.
  */
 #include <assert.h>
 #include <errno.h>
@@ -34,9 +34,10 @@ struct weir_uring {
     bool waking; /* the eventfd read is in flight */
     uint64_t wake_value;
     int wake_fd;
-    char *arena; /* registered, or NULL */
+    char *arena; /* of the pool, once it has one */
     size_t arena_bytes;
-    bool arena_tried, has_files;
+    bool has_buffers, has_files; /* the ring has a table of them */
+    enum { NEW, REGISTERED, REFUSED } buffers[WEIR_POOL_BUFFERS_MAX];
     bool slots[FILES_MAX];
 
     pthread_mutex_t lock; /* guards what follows */
@@ -91,23 +92,30 @@ static int ring_init(struct weir_uring *u)
                                    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN);
     if (code == -EINVAL) /* before Linux 6.0 */
         code = io_uring_queue_init(entries, &u->ring, 0);
-    if (!code)
-        u->has_files = io_uring_register_files_sparse(&u->ring, FILES_MAX) == 0;
-    return code;
+    if (code)
+        return code;
+    u->has_files = io_uring_register_files_sparse(&u->ring, FILES_MAX) == 0;
+    u->has_buffers = io_uring_register_buffers_sparse(&u->ring, WEIR_POOL_BUFFERS_MAX) == 0;
+    return 0;
 }
 
-static void register_arena(struct weir_uring *u)
+/* Which of the pool's buffers the bytes are in; -1: none, or it cannot be registered. Each is when
+ * it is first used: all at once would be memory, made and pinned, that most processes never use. */
+static int register_buffer(struct weir_uring *u, char *at, size_t size)
 {
-    size_t size;
-    void *arena = weir_pool_arena(u->pool, &size);
-    if (u->arena_tried || !size)
-        return;
-    u->arena_tried = true;
-    struct iovec iov = {arena, size};
-    if (io_uring_register_buffers(&u->ring, &iov, 1) == 0) {
-        u->arena = arena;
-        u->arena_bytes = size;
+    if (!u->arena)
+        u->arena = weir_pool_arena(u->pool, &u->arena_bytes);
+    if (!u->has_buffers || !u->arena || at < u->arena || at >= u->arena + u->arena_bytes)
+        return -1;
+    unsigned i = (unsigned)((size_t)(at - u->arena) / WEIR_BUFFER_BYTES);
+    struct iovec iov = {u->arena + i * WEIR_BUFFER_BYTES, WEIR_BUFFER_BYTES};
+    if (at + size > (char *)iov.iov_base + WEIR_BUFFER_BYTES)
+        return -1;
+    if (u->buffers[i] == NEW) {
+        bool done = io_uring_register_buffers_update_tag(&u->ring, i, &iov, NULL, 1) == 1;
+        u->buffers[i] = done ? REGISTERED : REFUSED;
     }
+    return u->buffers[i] == REGISTERED ? (int)i : -1;
 }
 
 static void register_file(struct weir_uring *u, struct weir_file *file)
@@ -131,22 +139,20 @@ static void prepare(struct weir_uring *u, struct weir_req *req)
     void *buf;
     uint64_t off;
     size_t size = weir_io_rest(req, &buf, &off);
-    register_arena(u);
+    int buffer = register_buffer(u, buf, size);
     register_file(u, req->io.file);
     bool slot = req->io.direct && req->io.file->registered;
     int fd = slot ? req->io.file->slot : weir_io_fd(req);
-    char *at = buf;
-    bool fixed = u->arena && at >= u->arena && at + size <= u->arena + u->arena_bytes;
     bool sync = req->op == WEIR_OP_WRITE && req->sync;
 
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     assert(sqe); /* the ring has room for depth requests */
-    if (req->op == WEIR_OP_READ && fixed)
-        io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)size, off, 0);
+    if (req->op == WEIR_OP_READ && buffer >= 0)
+        io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)size, off, buffer);
     else if (req->op == WEIR_OP_READ)
         io_uring_prep_read(sqe, fd, buf, (unsigned)size, off);
-    else if (fixed)
-        io_uring_prep_write_fixed(sqe, fd, buf, (unsigned)size, off, 0);
+    else if (buffer >= 0)
+        io_uring_prep_write_fixed(sqe, fd, buf, (unsigned)size, off, buffer);
     else
         io_uring_prep_write(sqe, fd, buf, (unsigned)size, off);
     if (slot)

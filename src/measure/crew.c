@@ -16,7 +16,8 @@ uint64_t weir_worker_chance(struct weir_worker *worker, uint64_t limit)
     return weir_rng_below(&worker->rng, limit);
 }
 
-/* Bytes that no drive can compress. */
+/* Bytes that no drive can compress. Those that are read into are filled, too: memory that is
+ * touched for the first time is none of the drive's time. */
 static int make_buffers(struct weir_worker *worker)
 {
     size_t size = worker->job->block_bytes * worker->depth;
@@ -25,7 +26,7 @@ static int make_buffers(struct weir_worker *worker)
         return weir_fail_memory();
     uintptr_t at = ((uintptr_t)worker->memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
     worker->buffers = (char *)at;
-    for (size_t i = 0; worker->job->is_write && i + 8 <= size; i += 8) {
+    for (size_t i = 0; i + 8 <= size; i += 8) {
         uint64_t word = weir_rng_next(&worker->rng);
         memcpy(worker->buffers + i, &word, sizeof word);
     }
@@ -54,6 +55,35 @@ static void stamp(struct weir_worker *worker, char *buf)
     }
 }
 
+static bool next_at_random(struct weir_worker *worker, uint64_t *off)
+{
+    struct weir_crew *crew = worker->crew;
+    uint64_t size = worker->job->block_bytes, block;
+    if (crew->wraps) {
+        block = weir_worker_chance(worker, worker->end / size);
+    } else {
+        if (worker->turn >= crew->perm.n)
+            return false;
+        block = weir_perm_at(&crew->perm, worker->turn);
+        worker->turn += crew->count;
+    }
+    *off = block * size;
+    return true;
+}
+
+static bool next_in_order(struct weir_worker *worker, uint64_t *off)
+{
+    uint64_t size = worker->job->block_bytes;
+    if (worker->at + size > worker->end) {
+        if (!worker->crew->wraps)
+            return false;
+        worker->at = worker->begin;
+    }
+    *off = worker->at;
+    worker->at += size;
+    return true;
+}
+
 bool weir_worker_next(struct weir_worker *worker, char *buf, uint64_t *off)
 {
     const struct weir_job *job = worker->job;
@@ -64,18 +94,8 @@ bool weir_worker_next(struct weir_worker *worker, char *buf, uint64_t *off)
         (is_late && worker->has_begun)) /* one request each, however busy the machine is */
         return false;
     worker->has_begun = true;
-    if (job->is_random) {
-        *off =
-            worker->begin + weir_worker_chance(worker, (worker->end - worker->begin) / size) * size;
-    } else {
-        if (worker->at + size > worker->end) {
-            if (!worker->wraps)
-                return false;
-            worker->at = worker->begin;
-        }
-        *off = worker->at;
-        worker->at += size;
-    }
+    if (!(job->is_random ? next_at_random(worker, off) : next_in_order(worker, off)))
+        return false;
     worker->bytes_left -= size;
     if (job->is_write)
         stamp(worker, buf);
@@ -119,7 +139,7 @@ static void *work(void *arg)
 }
 
 /* Cuts the data, and the bytes of the job, into one part for each. */
-static void hand_out(struct weir_crew *crew, struct weir_worker *worker, unsigned index, bool wraps,
+static void hand_out(struct weir_crew *crew, struct weir_worker *worker, unsigned index,
                      unsigned depth)
 {
     const struct weir_job *job = crew->job;
@@ -131,7 +151,7 @@ static void hand_out(struct weir_crew *crew, struct weir_worker *worker, unsigne
                              .place = crew->place,
                              .index = index,
                              .depth = depth,
-                             .wraps = wraps,
+                             .turn = index,
                              .bytes_left = job->bytes ? job->bytes / crew->count : UINT64_MAX};
     if (worker->bytes_left < job->block_bytes)
         worker->bytes_left = job->block_bytes; /* one each, at least */
@@ -214,6 +234,7 @@ int weir_crew_run(struct weir_place *place, const struct weir_job *job, bool wra
     crew->place = place;
     crew->workers = workers;
     crew->count = count;
+    crew->wraps = wraps;
     crew->work = work_fn;
     if (job->keeps_slots)
         crew->slot_ns = job->time_ns / (WEIR_JOB_SLOTS_MAX - 1) > SLOT_NS_MIN
@@ -222,7 +243,9 @@ int weir_crew_run(struct weir_place *place, const struct weir_job *job, bool wra
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->go, NULL);
     for (unsigned i = 0; i < count; i++)
-        hand_out(crew, &workers[i], i, wraps, depth);
+        hand_out(crew, &workers[i], i, depth);
+    if (job->is_random && !wraps)
+        weir_perm_init(&crew->perm, workers[0].stamp, place->data_bytes / job->block_bytes);
     int code = run_all(crew);
     if (!code)
         code = gather(crew, result);

@@ -7,9 +7,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "measure/hist.h"
 #include "measure/measure.h"
 #include "util/err.h"
+#include "util/hist.h"
+#include "util/perm.h"
 #include "util/rng.h"
 
 struct weir_crew;
@@ -20,9 +21,9 @@ struct weir_worker {
     struct weir_place *place;
     unsigned index, depth; /* depth: of its own requests */
     pthread_t thread;
-    uint64_t begin, end, at; /* its part of the data; the next request in order */
+    uint64_t begin, end, at; /* its part of the data; the next request in order, */
+    uint64_t turn;           /* or in the crew's, which has each block once */
     uint64_t bytes_left;     /* that may still be asked for */
-    bool wraps;              /* in order: begins again at the end */
     bool has_begun;          /* it has asked for something */
     struct weir_rng rng;
     uint64_t stamp;
@@ -38,6 +39,8 @@ struct weir_crew {
     struct weir_place *place;
     struct weir_worker *workers;
     unsigned count;
+    bool wraps;            /* what was met may be met again */
+    struct weir_perm perm; /* of a random job that does not wrap: the order of all blocks */
     int (*work)(struct weir_worker *worker);
     pthread_mutex_t lock;
     pthread_cond_t go;
@@ -49,7 +52,9 @@ struct weir_crew {
     atomic_ullong slots[WEIR_JOB_SLOTS_MAX];
 };
 
-/* Runs work() on every thread of the job. 0, -EINTR, or the first failure with its text. */
+/* Runs work() on every thread of the job. 0, -EINTR, or the first failure with its text. `wraps`:
+ * in order it begins again at the end, at random each request is by chance; else the job ends, at
+ * the latest, when all threads together have met each block of the data once. */
 int weir_crew_run(struct weir_place *place, const struct weir_job *job, bool wraps,
                   int (*work)(struct weir_worker *worker), struct weir_job_result *result);
 

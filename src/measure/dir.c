@@ -27,7 +27,6 @@ enum {
     DATA_DEPTH = 16,
     PAGES_LOOKED_AT = 256, /* of the data, to know how much is cached */
     PAGE = 4096,
-    SEEN_SHARE = 8, /* so much of the data is read at random through the page cache, at most */
 };
 
 struct dir_place {
@@ -183,31 +182,21 @@ static int forget(struct dir_place *d, const struct weir_job *job)
     return 0;
 }
 
-/* What goes through the page cache must not come back to a page of it: that would measure memory.
- * So in order it ends after one pass, and by chance it looks at a part of the data only. */
-static void bound_by_cache(const struct dir_place *d, struct weir_job *job)
-{
-    uint64_t most = d->place.data_bytes / (job->is_random ? SEEN_SHARE : 1);
-    if (!job->bytes || job->bytes > most)
-        job->bytes = most;
-}
-
-static int dir_run(struct weir_place *place, const struct weir_job *asked,
+static int dir_run(struct weir_place *place, const struct weir_job *job,
                    struct weir_job_result *result)
 {
     struct dir_place *d = (struct dir_place *)place;
-    struct weir_job job = *asked;
-    if (job.is_direct && !place->has_direct)
+    if (job->is_direct && !place->has_direct)
         return weir_fail(ENOTSUP, "'%s' refuses direct I/O", d->path);
-    bool is_cached = !job.is_direct && !place->is_memory;
-    int code = forget(d, &job);
+    /* What goes through the page cache must not come back to a page of it: that would measure
+     * memory. So it ends after one pass. */
+    bool is_cached = !job->is_direct && !place->is_memory;
+    int code = forget(d, job);
     if (code)
         return code;
     result->cached = cached_share(d);
-    if (is_cached && !job.is_fresh)
-        bound_by_cache(d, &job);
-    code = weir_crew_run(place, &job, !is_cached && !job.is_fresh, work, result);
-    if (job.is_fresh)
+    code = weir_crew_run(place, job, !is_cached && !job->is_fresh, work, result);
+    if (job->is_fresh)
         drop_fresh(d->own);
     return code;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/drops.h"
 #include "store/lease.h"
 #include "store/ledger.h"
 #include "util/err.h"
@@ -63,11 +64,13 @@ static bool is_open(const struct sweep *s, const struct weir_save *save)
 
 static int take_note(struct sweep *s, const struct weir_save *save, int64_t time_ns)
 {
+    bool young = is_open(s, save) && !weir_gc_is_old(s->gc, time_ns, s->gc->grace_ns);
+    pthread_mutex_lock(&s->gc->lock);
     struct found *found = find(s, save);
-    if (!found)
-        return weir_fail_memory();
-    found->young |= is_open(s, save) && !weir_gc_is_old(s->gc, time_ns, s->gc->grace_ns);
-    return 0;
+    if (found)
+        found->young |= young;
+    pthread_mutex_unlock(&s->gc->lock);
+    return found ? 0 : weir_fail_memory();
 }
 
 static bool is_live(const struct sweep *s, const struct weir_save *save)
@@ -160,12 +163,22 @@ static int delete_object(void *arg, const char *dir, const char *name)
         return code;
     uint64_t size = sealed.seal.size;
     weir_sealed_free(&sealed);
-    code = gc->dry ? 0 : weir_remove_object(gc->store, key, gc->reuse);
+    code = gc->dry ? 0 : weir_remove_object(gc->store, key, gc->reuse, gc->drops);
     if (code)
         return code == -ENOENT ? 0 : code;
-    gc->result.objects++;
-    gc->result.bytes += size;
+    weir_gc_count(gc, &gc->result.objects, 1);
+    weir_gc_count(gc, &gc->result.bytes, size);
     return 0;
+}
+
+static int delete_objects(struct weir_gc *gc, const char *dir)
+{
+    bool many = weir_gc_threads(gc) > 1 && !gc->dry;
+    gc->drops = many ? weir_drops_open(gc->store) : NULL;
+    int code = weir_gc_each(gc, dir, delete_object, gc);
+    weir_drops_close(gc->drops);
+    gc->drops = NULL;
+    return code;
 }
 
 static int delete_node(void *arg, const char *dir, const char *name)
@@ -189,7 +202,7 @@ static int delete_all(struct sweep *s, const struct weir_save *save)
     if (code)
         return code;
     snprintf(dir, sizeof dir, "%s%s/", WEIR_DIR_SEAL, prefix);
-    code = weir_gc_each(s->gc, dir, delete_object, s->gc);
+    code = delete_objects(s->gc, dir);
     snprintf(dir, sizeof dir, "%s%s~/", WEIR_DIR_SET, prefix);
     if (!code)
         code = weir_gc_each(s->gc, dir, delete_node, s->gc);
@@ -373,7 +386,12 @@ int weir_ledger_collect(weir_store *store, const char *ledger, uint64_t grace_ns
                         weir_gc_result *result)
 {
     struct weir_gc gc = {
-        .store = store, .reuse = true, .grace_ns = store->grace_ns, .retired_ns = grace_ns};
+        .store = store,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .reuse = true,
+        .grace_ns = store->grace_ns,
+        .retired_ns = grace_ns,
+    };
     int code = weir_store_check_writable(store);
     if (!code)
         code = weir_store_now(store, &gc.now_ns);

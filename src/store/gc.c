@@ -58,7 +58,7 @@ static void restore_alias(struct weir_gc *gc, const char *key, const char *data_
     /* The writer of the seal may not have come to sync it, and may never. */
     if (same &&
         !weir_store_alias(gc->store, key, data_name, found.record, found.record_size, false))
-        gc->result.links_restored++;
+        weir_gc_count(gc, &gc->result.links_restored, 1);
     weir_sealed_free(&found);
 }
 
@@ -78,7 +78,7 @@ static int place_void(struct weir_gc *gc, const char *key)
     code = weir_record_put(gc->store, name, record, size, 0, NULL);
     free(record);
     if (!code)
-        gc->result.voids_placed++;
+        weir_gc_count(gc, &gc->result.voids_placed, 1);
     return code;
 }
 
@@ -155,7 +155,7 @@ static int collect_data(void *arg, const char *dir, const char *rest)
     if (code)
         return code == -ENOENT ? 0 : code;
     if (!weir_gc_is_old(gc, stat.time_ns, gc->grace_ns)) {
-        gc->result.young++;
+        weir_gc_count(gc, &gc->result.young, 1);
         return 0;
     }
     if (!gc->dry) {
@@ -165,8 +165,8 @@ static int collect_data(void *arg, const char *dir, const char *rest)
         if (code)
             return code;
     }
-    gc->result.objects++;
-    gc->result.bytes += stat.size;
+    weir_gc_count(gc, &gc->result.objects, 1);
+    weir_gc_count(gc, &gc->result.bytes, stat.size);
     return 0;
 }
 
@@ -193,7 +193,7 @@ static int collect_void(void *arg, const char *dir, const char *rest)
     if (found.seal.kind == WEIR_SEAL_VOID && !gc->dry) {
         code = weir_void_clear(gc->store, key, &found, gc->now_ns, gc->void_life_ns);
         if (!code)
-            gc->result.voids_removed++;
+            weir_gc_count(gc, &gc->result.voids_removed, 1);
         if (code == -EAGAIN)
             code = 0;
     }
@@ -217,47 +217,13 @@ static int collect_learned(void *arg, const char *dir, const char *rest)
     return code == -ENOENT ? 0 : code;
 }
 
-/* Crashed writers leave directories, too. A writer whose directory goes makes it again. */
-static int drop_directory(struct weir_gc *gc, const char *dir, const char *rest)
-{
-    char name[WEIR_NAME_BYTES_MAX];
-    struct weir_req req;
-    if (gc->dry)
-        return 0;
-    snprintf(name, sizeof name, "%s%s", dir, rest);
-    weir_req_init(&req, WEIR_OP_REMOVE);
-    req.name = name;
-    req.off = gc->grace_ns;
-    req.stat.time_ns = gc->now_ns;
-    weir_tier_call(gc->store->tier, &req);
-    return 0;
-}
-
-int weir_gc_each(struct weir_gc *gc, const char *dir, weir_gc_fn fn, void *arg)
-{
-    struct weir_walk *walk;
-    const char *name;
-    int code = weir_walk_open(&walk, gc->store, dir, NULL);
-    if (code)
-        return code;
-    while ((code = weir_walk_next(walk, &name)) == 1) {
-        bool is_dir = name[strlen(name) - 1] == '/';
-        code = is_dir ? drop_directory(gc, dir, name) : fn(arg, dir, name);
-        if (!code && gc->progress && gc->progress(gc->progress_arg, 1))
-            code = weir_fail(ECANCELED, "gc of '%s' was stopped", gc->store->url);
-        if (code)
-            break;
-    }
-    weir_walk_close(walk);
-    return code;
-}
-
 int weir_gc(weir_store *store, uint32_t flags, weir_gc_result *result, weir_progress_fn progress,
             void *arg)
 {
     bool now = flags & WEIR_GC_NOW;
     struct weir_gc gc = {
         .store = store,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
         .dry = flags & WEIR_GC_DRY_RUN,
         .grace_ns = now ? 0 : store->grace_ns,
         .retired_ns = now ? 0 : store->grace_ns,

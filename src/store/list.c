@@ -9,19 +9,30 @@
 #include "store/store.h"
 #include "util/err.h"
 #include "util/sys.h"
+#include "util/team.h"
 
-enum { LEVELS_MAX = WEIR_KEY_BYTES_MAX / 2 + 1 };
+enum {
+    LEVELS_MAX = WEIR_KEY_BYTES_MAX / 2 + 1,
+    /* Each look at a plain file waits for the disk, or for a server: where there are many, so many
+     * threads look ahead, each at so many files at a time. */
+    LOOKERS = 16,
+    LOOK_FILES = 64,
+    LOOK_FILES_MIN = 4 * LOOK_FILES, /* for fewer, threads are not worth it */
+    LOOK_AHEAD = 64 * LOOK_FILES,
+};
 
 struct item {
     char *name;
-    bool is_dir;
+    bool is_dir, has_stat;
     weir_kind kind;
+    struct weir_blob_stat stat; /* what was seen ahead */
 };
 
 struct level {
     char *dir; /* "" or "a/b/" */
     struct item *items;
     size_t count, room, next;
+    size_t looked; /* they were looked at up to here */
 };
 
 struct weir_list {
@@ -58,7 +69,7 @@ static int level_add(struct level *level, const char *name, bool is_dir, weir_ki
     char *copy = weir_strdup(name);
     if (!copy)
         return weir_fail_memory();
-    level->items[level->count++] = (struct item){copy, is_dir, kind};
+    level->items[level->count++] = (struct item){.name = copy, .is_dir = is_dir, .kind = kind};
     return 0;
 }
 
@@ -154,6 +165,32 @@ static void tidy(struct level *level)
     level->count = kept;
 }
 
+/* One that cannot be seen is looked at again when it is its turn, and then says why. */
+static int look_at_some(void *arg, uint64_t part)
+{
+    const weir_list *list = arg;
+    const struct level *level = &list->levels[list->depth - 1];
+    char key[2 * WEIR_NAME_BYTES_MAX];
+    size_t begin = level->next + part * LOOK_FILES, end = begin + LOOK_FILES;
+    for (size_t i = begin; i < end && i < level->looked; i++) {
+        struct item *item = &level->items[i];
+        if (item->is_dir || item->kind != WEIR_KIND_FOREIGN)
+            continue;
+        snprintf(key, sizeof key, "%s%s", level->dir, item->name);
+        item->has_stat = !weir_store_stat(list->store, key, &item->stat);
+    }
+    return 0;
+}
+
+/* Looks at the next ones at once; not at all there are, for whoever wants but the first. */
+static void look_ahead(weir_list *list, struct level *level)
+{
+    size_t left = level->count - level->next, count = left < LOOK_AHEAD ? left : LOOK_AHEAD;
+    level->looked = level->next + count;
+    if (list->flags & WEIR_LIST_DETAIL && count >= LOOK_FILES_MIN)
+        weir_team_run(LOOKERS, (count + LOOK_FILES - 1) / LOOK_FILES, look_at_some, list);
+}
+
 static int enter(weir_list *list, const char *dir)
 {
     struct level *level = &list->levels[list->depth];
@@ -222,7 +259,7 @@ int weir_list_open(weir_list **out, weir_store *store, const char *prefix, uint3
     return code;
 }
 
-static void detail(weir_list *list, weir_entry *entry)
+static void detail(weir_list *list, weir_entry *entry, const struct item *item)
 {
     if (entry->kind == WEIR_KIND_SEALED) {
         struct weir_sealed found;
@@ -235,17 +272,20 @@ static void detail(weir_list *list, weir_entry *entry)
         return;
     }
     struct weir_blob_stat stat = {0};
-    entry->error = weir_store_stat(list->store, entry->key, &stat);
+    if (item && item->has_stat)
+        stat = item->stat;
+    else
+        entry->error = weir_store_stat(list->store, entry->key, &stat);
     entry->size_bytes = stat.size;
     entry->time_ns = (uint64_t)stat.time_ns;
 }
 
-/* 0: it was removed meanwhile, go on. */
-static int give(weir_list *list, const weir_entry **entry, bool is_dir, weir_kind kind)
+/* `item` is where it was found, or NULL. 0: it was removed meanwhile, go on. */
+static int give(weir_list *list, const weir_entry **entry, weir_kind kind, const struct item *item)
 {
-    list->entry = (weir_entry){.key = list->key, .kind = kind, .is_dir = is_dir};
-    if (!is_dir && list->flags & WEIR_LIST_DETAIL)
-        detail(list, &list->entry);
+    list->entry = (weir_entry){.key = list->key, .kind = kind, .is_dir = item && item->is_dir};
+    if (!list->entry.is_dir && list->flags & WEIR_LIST_DETAIL)
+        detail(list, &list->entry, item);
     *entry = &list->entry;
     return list->entry.error != -ENOENT && list->entry.error != -ESTALE;
 }
@@ -258,7 +298,7 @@ int weir_list_next(weir_list *list, const weir_entry **entry)
     if (list->single) {
         list->single = false;
         snprintf(list->key, sizeof list->key, "%s", list->prefix);
-        if (give(list, entry, false, list->single_kind))
+        if (give(list, entry, list->single_kind, NULL))
             return 1;
     }
     while (list->depth) {
@@ -268,11 +308,13 @@ int weir_list_next(weir_list *list, const weir_entry **entry)
             list->depth--;
             continue;
         }
+        if (level->next == level->looked)
+            look_ahead(list, level);
         const struct item *item = &level->items[level->next++];
         snprintf(list->key, sizeof list->key, "%s%s%s", level->dir, item->name,
                  item->is_dir ? "/" : "");
         if (!item->is_dir || !(list->flags & WEIR_LIST_RECURSIVE)) {
-            if (give(list, entry, item->is_dir, item->kind))
+            if (give(list, entry, item->kind, item))
                 return 1;
             continue;
         }

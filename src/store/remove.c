@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/drops.h"
 #include "store/store.h"
 #include "util/err.h"
 
@@ -36,8 +37,23 @@ static int remove_seal(weir_store *store, const char *key, const struct weir_sea
     return code;
 }
 
+/* What stays is unsealed: gc takes it. */
+static void remove_data(weir_store *store, const char *name, bool reuse, struct weir_drops *drops)
+{
+    struct weir_req req;
+    if (drops) {
+        weir_drops_add(drops, name, reuse);
+        return;
+    }
+    weir_req_init(&req, WEIR_OP_REMOVE);
+    req.name = name;
+    req.reuse = reuse;
+    req.blind = true;
+    weir_tier_call(store->tier, &req);
+}
+
 static int remove_sealed(weir_store *store, const char *key, const struct weir_sealed *found,
-                         bool reuse)
+                         bool reuse, struct weir_drops *drops)
 {
     char data_name[WEIR_NAME_BYTES_MAX];
     struct weir_handle *blob = NULL;
@@ -50,11 +66,7 @@ static int remove_sealed(weir_store *store, const char *key, const struct weir_s
     weir_handle_close(blob);
     if (code)
         return code;
-    struct weir_req req;
-    weir_req_init(&req, WEIR_OP_REMOVE);
-    req.name = data_name;
-    req.reuse = reuse;
-    weir_tier_call(store->tier, &req); /* what stays is unsealed: gc takes it */
+    remove_data(store, data_name, reuse, drops);
     return 0;
 }
 
@@ -77,19 +89,19 @@ static int no_object(weir_store *store, const char *key)
                      key);
 }
 
-static int remove_once(weir_store *store, const char *key, bool reuse)
+static int remove_once(weir_store *store, const char *key, bool reuse, struct weir_drops *drops)
 {
     struct weir_sealed found;
     int code = weir_sealed_load(&found, store, key);
     if (code)
         return code == -ENOENT ? no_object(store, key) : code;
     code = found.seal.kind == WEIR_SEAL_VOID ? no_object(store, key)
-                                             : remove_sealed(store, key, &found, reuse);
+                                             : remove_sealed(store, key, &found, reuse, drops);
     weir_sealed_free(&found);
     return code;
 }
 
-int weir_remove_object(weir_store *store, const char *key, bool reuse)
+int weir_remove_object(weir_store *store, const char *key, bool reuse, struct weir_drops *drops)
 {
     int code = weir_store_check_writable(store);
     if (!code)
@@ -98,7 +110,7 @@ int weir_remove_object(weir_store *store, const char *key, bool reuse)
         return code;
     code = -EAGAIN;
     for (int looks = 0; code == -EAGAIN && looks < WEIR_LOOKS_MAX; looks++)
-        code = remove_once(store, key, reuse);
+        code = remove_once(store, key, reuse, drops);
     if (code && !strstr(weir_fail_last(), key))
         weir_fail_in(code, "cannot remove '%s'", key);
     return code;
@@ -106,7 +118,7 @@ int weir_remove_object(weir_store *store, const char *key, bool reuse)
 
 int weir_remove(weir_store *store, const char *key)
 {
-    return weir_remove_object(store, key, false);
+    return weir_remove_object(store, key, false, NULL);
 }
 
 int weir_remove_damaged(weir_store *store, const char *key)

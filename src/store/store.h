@@ -161,14 +161,18 @@ void weir_learned_keep(struct weir_learned *learned, weir_store *store, const ch
                        uint64_t size, int64_t time_ns, uint32_t block_bytes);
 void weir_learned_free(struct weir_learned *learned);
 
-/* weir_remove(). reuse: the tier may keep the file to write another over it. */
-int weir_remove_object(weir_store *store, const char *key, bool reuse);
+/* weir_remove(). reuse: the tier may keep the file to write another over it. The data goes with
+ * `drops`, or, if that is NULL, before this returns. */
+struct weir_drops;
+int weir_remove_object(weir_store *store, const char *key, bool reuse, struct weir_drops *drops);
 
 /* ---- collecting ---- */
 
 /* What gc is about; its parts fill in the result. */
 struct weir_gc {
     weir_store *store;
+    pthread_mutex_t lock;     /* of the result, and of what the parts note */
+    struct weir_drops *drops; /* for the data of objects that go, or NULL */
     bool dry;
     bool reuse;     /* more of the same will be written: the tier may keep deleted files */
     int64_t now_ns; /* the tier's */
@@ -177,10 +181,13 @@ struct weir_gc {
     weir_progress_fn progress; /* or NULL */
     void *progress_arg;
 };
-/* Calls fn for every name below dir, drops empty directories that were left alone, and tells of
- * progress. */
+/* Calls fn for every name below dir, on as many threads as the tier can do with, drops empty
+ * directories that were left alone, and tells of progress. */
 typedef int (*weir_gc_fn)(void *arg, const char *dir, const char *name);
 int weir_gc_each(struct weir_gc *gc, const char *dir, weir_gc_fn fn, void *arg);
+uint32_t weir_gc_threads(const struct weir_gc *gc);
+/* Any thread: so much more in the result. */
+void weir_gc_count(struct weir_gc *gc, uint64_t *counter, uint64_t more);
 bool weir_gc_is_old(const struct weir_gc *gc, int64_t time_ns, uint64_t age_ns);
 /* The saves of one ledger: those retired for longer than grace_ns, and those that nobody will ever
  * commit (those of the current attempt only after the store's own grace). result may be NULL. */

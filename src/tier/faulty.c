@@ -66,8 +66,7 @@ static void lost_done(struct weir_req *req, void *arg)
 {
     struct faulty_tier *t = arg;
     if (!req->code) {
-        if (req->op == WEIR_OP_OPEN || req->op == WEIR_OP_CREATE ||
-            req->op == WEIR_OP_LEASE) {
+        if (req->op == WEIR_OP_OPEN || req->op == WEIR_OP_CREATE || req->op == WEIR_OP_LEASE) {
             weir_handle_close(req->handle);
             req->handle = NULL;
         }
@@ -93,8 +92,8 @@ static void faulty_submit(struct weir_tier *tier, struct weir_req *req)
     uint64_t number = ++t->requests;
     if (f->delay_ns)
         weir_sys->sleep_ns(f->delay_ns);
-    bool fail = number == f->nth || chance(f->rate, draw(f->seed, number, 1)) ||
-                (f->lasting && t->failed);
+    bool fail =
+        number == f->nth || chance(f->rate, draw(f->seed, number, 1)) || (f->lasting && t->failed);
     if (fail)
         t->failed = true;
     if (fail && !f->after) {
@@ -142,7 +141,8 @@ int weir_tier_faulty_open(struct weir_tier **out, struct weir_tier *below,
     struct faulty_tier *t = weir_alloc(sizeof *t);
     int code = t ? 0 : weir_fail_memory();
     if (!code) {
-        t->tier = (struct weir_tier){&faulty_ops, below, below->level, below->depth};
+        t->tier =
+            (struct weir_tier){&faulty_ops, below, below->level, below->depth, below->lookers};
         t->faults = *faults;
         t->error = errno_by_name(faults->error);
         code = t->error ? choose_ops(t, faults->ops)

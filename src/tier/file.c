@@ -9,62 +9,25 @@
 #include <string.h>
 
 #include "io/dents.h"
-#include "io/dirs.h"
-#include "io/io.h"
 #include "io/lockfile.h"
 #include "io/publish.h"
-#include "io/spare.h"
-#include "io/stripe.h"
-#include "tier/tier.h"
+#include "tier/file.h"
 #include "util/err.h"
 #include "util/key.h"
 #include "util/profile.h"
 #include "util/sys.h"
 
 enum {
-    ALLOCATE_BYTES_MIN = 64 << 20, /* streams of unknown length are preallocated in such steps, */
-    ALLOCATE_BYTES_MAX = 1 << 30,  /* doubling up to this, */
-    ALLOCATE_SHARE = 4,            /* and never more than this part of what is free */
-    SMALL_ROOM_BYTES = 16 << 20,   /* with less than this, spares go for a small object */
-    LOCK_TRIES_MAX = 30000,        /* the store's lock: half a minute for a removal, */
-    GUARD_LOCK_TRIES_MAX = 50,     /* a moment for a plain name, or for gc */
+    LOCK_TRIES_MAX = 30000,    /* the store's lock: half a minute for a removal, */
+    GUARD_LOCK_TRIES_MAX = 50, /* a moment for a plain name, or for gc */
 };
 
 #define LOCK_NAME ".weir/lock"
-
-struct file_tier {
-    struct weir_tier tier;
-    struct weir_io *io;
-    struct weir_dirs *dirs;
-    struct weir_spares *spares;
-    struct weir_stripes stripes;
-};
-
-/* An open file, to read; or the beginning of a sink. */
-struct file_blob {
-    struct weir_handle handle;
-    struct file_tier *tier;
-    struct weir_file file;
-};
-
-struct file_sink {
-    struct file_blob blob; /* its file.fd belongs to tmp */
-    struct weir_tmp tmp;
-    uint64_t allocated;
-    bool no_fallocate, no_ahead, ragged, synced; /* ragged: it may have bytes nobody wrote */
-    char name[];
-};
 
 struct file_cursor {
     struct weir_handle handle;
     struct weir_dents dents;
 };
-
-/* The tier a task's request is for: see file_submit(). */
-static struct file_tier *tier_of(const struct weir_req *req)
-{
-    return req->io.context;
-}
 
 typedef int (*in_dir_fn)(struct file_tier *t, struct weir_dir *dir, const char *base,
                          struct weir_req *req);
@@ -76,27 +39,27 @@ struct in_dir {
 static int in_dir_call(void *arg, struct weir_dir *dir, const char *base)
 {
     const struct in_dir *in = arg;
-    return in->fn(tier_of(in->req), dir, base, in->req);
+    return in->fn(weir_file_tier_of(in->req), dir, base, in->req);
 }
 
 /* Runs fn in the directory of name. */
 static int in_dir(struct weir_req *req, const char *name, enum weir_dirs_mode mode, in_dir_fn fn)
 {
     struct in_dir in = {req, fn};
-    int code = weir_dirs_in(tier_of(req)->dirs, name, mode, in_dir_call, &in);
+    int code = weir_dirs_in(weir_file_tier_of(req)->dirs, name, mode, in_dir_call, &in);
     /* Below a file there is nothing, as on a tier without directories. */
     if (code == -ENOTDIR && mode == WEIR_DIRS_FIND)
         code = -ENOENT;
     return code;
 }
 
-static int fail_at(struct file_tier *t, int code, const char *what, const char *name)
+int weir_file_fail_at(struct file_tier *t, int code, const char *what, const char *name)
 {
     return weir_fail(-code, "cannot %s '%s/%s': %s", what, weir_dirs_root(t->dirs), name,
                      weir_errno_text(code));
 }
 
-static char *label_of(struct file_tier *t, const char *name)
+char *weir_file_label_of(struct file_tier *t, const char *name)
 {
     const char *root = weir_dirs_root(t->dirs);
     size_t size = strlen(root) + strlen(name) + 2;
@@ -126,10 +89,10 @@ static int open_plain(struct file_tier *t, struct weir_dir *dir, const char *bas
                          "put the file itself there",
                          weir_dirs_root(t->dirs), name);
     if (fd < 0)
-        return fail_at(t, fd, "open", name);
+        return weir_file_fail_at(t, fd, "open", name);
     int code = weir_sys->fstat(fd, st);
     if (code)
-        code = fail_at(t, code, "stat", name);
+        code = weir_file_fail_at(t, code, "stat", name);
     else if (!st->is_file)
         code = weir_fail(ENOENT, "'%s/%s' is not a plain file", weir_dirs_root(t->dirs), name);
     if (code) {
@@ -139,8 +102,7 @@ static int open_plain(struct file_tier *t, struct weir_dir *dir, const char *bas
     return fd;
 }
 
-/* A second descriptor of the same file that goes around the page cache, or -errno. */
-static int open_direct(struct weir_dir *dir, const char *base, uint64_t ino, int flags)
+int weir_file_open_direct(struct weir_dir *dir, const char *base, uint64_t ino, int flags)
 {
     struct weir_sys_stat st;
     int fd = weir_sys->open(dir->fd, base, flags | O_DIRECT | O_NOFOLLOW, 0);
@@ -161,7 +123,7 @@ static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
     if (fd < 0)
         return fd;
     struct file_blob *blob = weir_alloc(sizeof *blob);
-    char *label = blob ? label_of(t, req->name) : NULL;
+    char *label = blob ? weir_file_label_of(t, req->name) : NULL;
     if (!label) {
         free(blob);
         weir_sys->close(fd);
@@ -169,7 +131,7 @@ static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
     }
     *blob = (struct file_blob){{blob_close}, t, {.fd = fd, .dfd = -1, .label = label}};
     if (st.size >= WEIR_IO_DIRECT_BYTES_MIN) /* else it is not worth a second descriptor */
-        blob->file.dfd = open_direct(dir, base, st.ino, O_RDONLY);
+        blob->file.dfd = weir_file_open_direct(dir, base, st.ino, O_RDONLY);
     req->handle = &blob->handle;
     req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};
     return 0;
@@ -195,7 +157,7 @@ static int load_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         if (n == -EINTR)
             continue;
         if (n < 0)
-            code = fail_at(t, (int)n, "read", req->name);
+            code = weir_file_fail_at(t, (int)n, "read", req->name);
         if (n <= 0)
             break;
         done += (size_t)n;
@@ -220,7 +182,7 @@ static int same_file(struct file_tier *t, struct weir_dir *dir, const char *base
     if (!code)
         code = weir_sys->fstat(((struct file_blob *)req->handle)->file.fd, &b);
     if (code)
-        return fail_at(t, code, "stat", req->name);
+        return weir_file_fail_at(t, code, "stat", req->name);
     return a.ino == b.ino && a.dev == b.dev ? 0 : weir_fail(ESTALE, "not the same file");
 }
 
@@ -235,12 +197,12 @@ static int stat_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         weir_dirs_refresh(t->dirs, dir);
     code = weir_sys->stat(dir->fd, base, &st);
     if (code)
-        return fail_at(t, code, "stat", req->name);
+        return weir_file_fail_at(t, code, "stat", req->name);
     if (!st.is_file)
         return weir_fail(ENOENT, "'%s/%s' is not a plain file", weir_dirs_root(t->dirs), req->name);
     /* Its maker may not have lived to do this. */
     if (req->sync && (code = weir_sys->fsync(dir->fd)))
-        return fail_at(t, code, "sync the directory of", req->name);
+        return weir_file_fail_at(t, code, "sync the directory of", req->name);
     req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};
     return 0;
 }
@@ -264,7 +226,7 @@ static void do_stat(struct weir_req *req)
 static void do_map(struct weir_req *req)
 {
     const struct weir_file *file = &((struct file_blob *)req->handle)->file;
-    if (weir_dirs_kind(tier_of(req)->dirs)->forgets) {
+    if (weir_dirs_kind(weir_file_tier_of(req)->dirs)->forgets) {
         weir_req_fail(req, ENOTSUP,
                       "'%s' is read, not mapped: another machine may remove it at any time",
                       file->label);
@@ -273,181 +235,6 @@ static void do_map(struct weir_req *req)
     int code = weir_sys->map(file->fd, req->len, &req->buf);
     if (code)
         weir_req_fail(req, -code, "cannot map '%s': %s", file->label, weir_errno_text(code));
-}
-
-/* ---- writing ---- */
-
-static void sink_close(struct weir_handle *handle)
-{
-    struct file_sink *sink = (struct file_sink *)handle;
-    struct file_tier *t = sink->blob.tier;
-    sink->blob.file.fd = -1;
-    weir_io_file_close(t->io, &sink->blob.file);
-    weir_tmp_close(&sink->tmp, t->dirs);
-    free(sink);
-}
-
-/* Then what is kept for speed goes, and it is tried again. */
-static bool is_full(int code)
-{
-    return code == -ENOSPC || code == -EDQUOT;
-}
-
-/* Space for the bytes up to `end`, taken early: it fails early when the disk is full, and writes
- * into allocated space do not wait for each other. */
-static int sink_allocate(struct file_sink *sink, uint64_t end)
-{
-    if (sink->no_fallocate || end <= sink->allocated)
-        return 0;
-    int fd = sink->blob.file.fd;
-    int code = weir_sys->fallocate(fd, sink->allocated, end - sink->allocated);
-    if (is_full(code) && weir_spares_drop(sink->blob.tier->spares, false))
-        code = weir_sys->fallocate(fd, sink->allocated, end - sink->allocated);
-    if (code == -EOPNOTSUPP || code == -ENOSYS || code == -EINTR) {
-        sink->no_fallocate = true;
-        return 0;
-    }
-    if (code)
-        return weir_fail(-code, "cannot allocate %llu bytes for '%s': %s",
-                         (unsigned long long)(end - sink->allocated), sink->blob.file.label,
-                         weir_errno_text(code));
-    sink->allocated = end;
-    return 0;
-}
-
-/* Takes space ahead of a stream of unknown length. Near the end of the space it does not: what is
- * needed is better than what would be faster, and an fallocate that fails may keep all it got
- * (ext4), which others need and which would make the file longer than it is. */
-static void sink_allocate_ahead(struct file_sink *sink)
-{
-    int fd = sink->blob.file.fd;
-    struct weir_sys_space space;
-    uint64_t step = sink->allocated;
-    if (sink->no_fallocate || sink->no_ahead)
-        return;
-    if (step < ALLOCATE_BYTES_MIN)
-        step = ALLOCATE_BYTES_MIN;
-    if (step > ALLOCATE_BYTES_MAX)
-        step = ALLOCATE_BYTES_MAX;
-    sink->no_ahead = weir_sys->space(fd, &space) || step > space.free_bytes / ALLOCATE_SHARE;
-    if (sink->no_ahead)
-        return;
-    if (weir_sys->fallocate(fd, sink->allocated, step) == 0) {
-        sink->allocated += step;
-        return;
-    }
-    weir_sys->ftruncate(fd, sink->allocated); /* the commit does it again, and looks */
-    sink->no_ahead = sink->ragged = true;
-}
-
-/* The file is read-only from the beginning, and once it is there only root may open such a file for
- * writing: for anybody else it is writable for a moment. */
-static int open_direct_sink(struct file_sink *sink, const struct weir_sys_stat *st)
-{
-    const struct weir_tmp *tmp = &sink->tmp;
-    int fd = open_direct(tmp->dir, tmp->base, st->ino, O_WRONLY);
-    if (fd != -EACCES || weir_sys->fchmod(tmp->fd, st->mode | 0200))
-        return fd;
-    fd = open_direct(tmp->dir, tmp->base, st->ino, O_WRONLY);
-    weir_sys->fchmod(tmp->fd, st->mode);
-    return fd;
-}
-
-static int sink_prepare(struct file_sink *sink, const struct weir_req *req)
-{
-    struct weir_sys_stat st;
-    int code = weir_sys->fstat(sink->blob.file.fd, &st);
-    if (code)
-        return fail_at(sink->blob.tier, code, "stat", req->name);
-    if (req->small)
-        return 0;
-    sink->blob.file.dfd = open_direct_sink(sink, &st);
-    return sink_allocate(sink, req->off);
-}
-
-static int create(struct file_tier *t, struct weir_req *req)
-{
-    size_t size = strlen(req->name) + 1;
-    struct file_sink *sink = weir_alloc(sizeof *sink + size);
-    char *label = sink ? label_of(t, req->name) : NULL;
-    if (!label) {
-        free(sink);
-        return weir_fail_memory();
-    }
-    sink->blob.handle.close = sink_close;
-    sink->blob.tier = t;
-    memcpy(sink->name, req->name, size);
-    if (req->small)
-        weir_spares_make_room(t->spares, SMALL_ROOM_BYTES);
-    int code = req->small ? weir_tmp_open(&sink->tmp, t->dirs)
-                          : weir_stripe_open(&sink->tmp, t->dirs, &t->stripes, req->off);
-    if (is_full(code) && weir_spares_drop(t->spares, false))
-        code = weir_tmp_open(&sink->tmp, t->dirs);
-    if (code) {
-        free(label);
-        free(sink);
-        return code;
-    }
-    sink->allocated = weir_spares_take(t->spares, &sink->tmp, req->off);
-    sink->blob.file = (struct weir_file){.fd = sink->tmp.fd, .dfd = -1, .label = label};
-    code = sink_prepare(sink, req);
-    if (code)
-        sink_close(&sink->blob.handle);
-    else
-        req->handle = &sink->blob.handle;
-    return code;
-}
-
-static void do_create(struct weir_req *req)
-{
-    weir_req_take(req, create(tier_of(req), req));
-}
-
-static void submit_write(struct file_tier *t, struct weir_req *req)
-{
-    struct file_sink *sink = (struct file_sink *)req->handle;
-    uint64_t end = req->off + req->len;
-    if (sink->blob.file.dfd >= 0 && end > sink->allocated) {
-        int code = sink_allocate(sink, end);
-        if (code) {
-            weir_req_take(req, code);
-            weir_req_done(req);
-            return;
-        }
-        sink_allocate_ahead(sink);
-    }
-    sink->synced = req->sync;
-    weir_io_submit(t->io, req, &sink->blob.file);
-}
-
-static int commit(struct file_tier *t, struct weir_req *req)
-{
-    struct file_sink *sink = (struct file_sink *)req->handle;
-    int code = 0;
-    if (sink->allocated > req->off || sink->ragged) {
-        code = weir_sys->ftruncate(sink->blob.file.fd, req->off);
-        sink->synced = false;
-    }
-    if (!code && !sink->synced)
-        code = weir_sys->fdatasync(sink->blob.file.fd);
-    if (code)
-        return weir_fail(-code, "cannot sync '%s': %s", sink->blob.file.label,
-                         weir_errno_text(code));
-    return weir_tmp_publish(&sink->tmp, t->dirs, sink->name, &req->doubt);
-}
-
-static void do_commit(struct weir_req *req)
-{
-    weir_req_take(req, commit(tier_of(req), req));
-}
-
-static void do_put(struct weir_req *req)
-{
-    struct file_tier *t = tier_of(req);
-    int code = weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt);
-    if (is_full(code) && req->doubt == WEIR_SURE && weir_spares_drop(t->spares, false))
-        code = weir_publish(t->dirs, req->name, req->buf, req->len, req->off, &req->doubt);
-    weir_req_take(req, code);
 }
 
 /* ---- names ---- */
@@ -476,7 +263,7 @@ static int alias_to(struct file_tier *t, struct weir_dir *dir, const char *base,
 {
     struct alias alias = {dir, base};
     int code = weir_dirs_in(t->dirs, req->name2, WEIR_DIRS_FIND, link_from, &alias);
-    return code ? fail_at(t, code, "link", req->name) : 0;
+    return code ? weir_file_fail_at(t, code, "link", req->name) : 0;
 }
 
 static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base,
@@ -487,7 +274,7 @@ static int remove_in(struct file_tier *t, struct weir_dir *dir, const char *base
         return 0;
     if (!code && (code = weir_sys->unlink(dir->fd, base, false))) {
         req->doubt = weir_is_refusal(code) ? WEIR_SURE : WEIR_DOUBT_LOST;
-        fail_at(t, code, "remove", req->name);
+        weir_file_fail_at(t, code, "remove", req->name);
     }
     /* Whoever removed a name that is not there need not have lived to sync that. */
     if (!req->sync || (code && code != -ENOENT))
@@ -527,7 +314,7 @@ static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *bas
     (void)base;
     int code = weir_sys->fstat(dir->fd, &st);
     if (code)
-        return fail_at(t, code, "stat", req->name);
+        return weir_file_fail_at(t, code, "stat", req->name);
     int64_t age_ns = req->stat.time_ns - st.mtime_ns;
     if (age_ns < 0 || (uint64_t)age_ns < req->off)
         return weir_fail(EBUSY, "a young directory");
@@ -541,7 +328,7 @@ static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *bas
  * again. */
 static int locked(struct weir_req *req, int (*fn)(struct weir_req *req))
 {
-    int fd = weir_lockfile_take(tier_of(req)->dirs, LOCK_NAME,
+    int fd = weir_lockfile_take(weir_file_tier_of(req)->dirs, LOCK_NAME,
                                 req->guard ? GUARD_LOCK_TRIES_MAX : LOCK_TRIES_MAX);
     if (fd < 0)
         return fd;
@@ -580,12 +367,12 @@ static int sync_in(struct file_tier *t, struct weir_dir *dir, const char *base,
 {
     (void)base;
     int code = weir_sys->fsync(dir->fd);
-    return code ? fail_at(t, code, "sync the directory of", req->guard) : 0;
+    return code ? weir_file_fail_at(t, code, "sync the directory of", req->guard) : 0;
 }
 
 static int alias_guarded(struct weir_req *req)
 {
-    int code = record_is(tier_of(req), req->guard, req->buf, req->len);
+    int code = record_is(weir_file_tier_of(req), req->guard, req->buf, req->len);
     if (!code && req->sync)
         code = in_dir(req, req->guard, WEIR_DIRS_FIND, sync_in);
     return code ? code : in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to);
@@ -599,7 +386,7 @@ static void do_alias(struct weir_req *req)
 
 static int remove_guarded(struct weir_req *req)
 {
-    int code = record_is(tier_of(req), req->guard, req->buf, req->len);
+    int code = record_is(weir_file_tier_of(req), req->guard, req->buf, req->len);
     return code ? code : in_dir(req, req->name, WEIR_DIRS_FIND, remove_in);
 }
 
@@ -611,7 +398,7 @@ static void do_remove(struct weir_req *req)
                           : in_dir(req, req->name, WEIR_DIRS_FIND, is_dir ? dir_is_old : remove_in);
     weir_req_take(req, code);
     if (!code)
-        weir_dirs_prune(tier_of(req)->dirs, req->name, weir_name_kept(req->name));
+        weir_dirs_prune(weir_file_tier_of(req)->dirs, req->name, weir_name_kept(req->name));
 }
 
 /* The plain name of what the record stands for, if it is that. It goes for good before the record
@@ -623,11 +410,11 @@ static int remove_alias(struct weir_req *req)
     alias.name = req->name2;
     alias.handle = req->handle;
     alias.sync = true;
-    alias.io.context = tier_of(req);
+    alias.io.context = weir_file_tier_of(req);
     struct weir_sys_stat st;
     int code = weir_sys->fstat(((struct file_blob *)req->handle)->file.fd, &st);
     if (code)
-        return fail_at(alias.io.context, code, "stat", req->name2);
+        return weir_file_fail_at(alias.io.context, code, "stat", req->name2);
     code = in_dir(&alias, alias.name, WEIR_DIRS_FIND, remove_in);
     /* The data's own name is all that is left. One that others removed may come back. */
     req->reuse = !code && st.nlink == 2;
@@ -638,7 +425,7 @@ static int remove_alias(struct weir_req *req)
 /* Compares and removes while holding the store's lock, which everybody who removes so takes. */
 static int remove_if(struct weir_req *req)
 {
-    int code = record_is(tier_of(req), req->name, req->buf, req->len);
+    int code = record_is(weir_file_tier_of(req), req->name, req->buf, req->len);
     req->reuse = false;
     if (!code && req->name2 && req->handle)
         code = remove_alias(req);
@@ -654,12 +441,12 @@ static int remove_if(struct weir_req *req)
     req->reuse = reuse;
     /* It was there, and nobody else may remove it now: over a network the answer to a first try
      * was lost, and the second found nothing. */
-    return code == -ENOENT && weir_dirs_kind(tier_of(req)->dirs)->is_shared ? 0 : code;
+    return code == -ENOENT && weir_dirs_kind(weir_file_tier_of(req)->dirs)->is_shared ? 0 : code;
 }
 
 static void do_remove_if(struct weir_req *req)
 {
-    struct weir_dirs *dirs = tier_of(req)->dirs;
+    struct weir_dirs *dirs = weir_file_tier_of(req)->dirs;
     if (weir_req_take(req, locked(req, remove_if)))
         return;
     weir_dirs_prune(dirs, req->name, weir_name_kept(req->name));
@@ -669,8 +456,8 @@ static void do_remove_if(struct weir_req *req)
 
 static void do_lease(struct weir_req *req)
 {
-    weir_req_take(req,
-                  weir_lockfile_lease(&req->handle, tier_of(req)->dirs, req->name, req->alone));
+    weir_req_take(req, weir_lockfile_lease(&req->handle, weir_file_tier_of(req)->dirs, req->name,
+                                           req->alone));
 }
 
 /* ---- listing ---- */
@@ -688,14 +475,14 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
     (void)base;
     /* One that was removed and made again by others would look empty. */
     if (weir_dirs_dead(t->dirs, dir))
-        return fail_at(t, -ENOENT, "list", req->name);
+        return weir_file_fail_at(t, -ENOENT, "list", req->name);
     struct file_cursor *cursor = weir_alloc(sizeof *cursor);
     if (!cursor)
         return weir_fail_memory();
     int code = weir_dents_open(&cursor->dents, dir);
     if (code) {
         free(cursor);
-        return fail_at(t, code, "list", req->name);
+        return weir_file_fail_at(t, code, "list", req->name);
     }
     cursor->handle.close = cursor_close;
     req->handle = &cursor->handle;
@@ -715,7 +502,7 @@ static int fill_page(struct file_tier *t, struct weir_req *req)
         if (type == -ENOENT || type == -ESTALE)
             return 0; /* it was removed meanwhile: that is its end */
         if (type < 0)
-            return fail_at(t, type, "list", req->name);
+            return weir_file_fail_at(t, type, "list", req->name);
         bool shown = type && type != '?' && (is_tmp || !weir_dents_is_silly(name));
         if (!type || (shown && !weir_list_page_add(req, &used, type == 'd', name)))
             return 0;
@@ -733,7 +520,7 @@ static void do_list(struct weir_req *req)
     else if (!req->handle)
         code = in_dir(req, req->name, WEIR_DIRS_FIND, cursor_open);
     if (!code)
-        code = fill_page(tier_of(req), req);
+        code = fill_page(weir_file_tier_of(req), req);
     weir_req_take(req, code);
 }
 
@@ -742,10 +529,10 @@ static void do_list(struct weir_req *req)
 static void do_space(struct weir_req *req)
 {
     struct weir_sys_space space;
-    struct file_tier *t = tier_of(req);
+    struct file_tier *t = weir_file_tier_of(req);
     int code = weir_sys->space(weir_dirs_root_fd(t->dirs), &space);
     if (code)
-        code = fail_at(t, code, "ask the free space of", "");
+        code = weir_file_fail_at(t, code, "ask the free space of", "");
     else if (!space.total_bytes) /* CephFS without a manager does not say */
         req->space = (struct weir_space){UINT64_MAX, UINT64_MAX};
     else
@@ -764,7 +551,7 @@ static int probe_time(struct file_tier *t, int64_t *time_ns)
     code = weir_sys->fstat(tmp.fd, &st);
     weir_tmp_close(&tmp, t->dirs);
     if (code)
-        return fail_at(t, code, "stat", WEIR_DIR_TMP);
+        return weir_file_fail_at(t, code, "stat", WEIR_DIR_TMP);
     *time_ns = st.mtime_ns;
     return 0;
 }
@@ -830,19 +617,26 @@ static int sweep(struct file_tier *t, struct weir_req *req)
 
 static void do_sweep(struct weir_req *req)
 {
-    weir_req_take(req, sweep(tier_of(req), req));
+    weir_req_take(req, sweep(weir_file_tier_of(req), req));
 }
 
 static void file_submit(struct weir_tier *tier, struct weir_req *req)
 {
     static void (*const tasks[WEIR_OPS])(struct weir_req *) = {
-        [WEIR_OP_OPEN] = do_open,     [WEIR_OP_CREATE] = do_create,
-        [WEIR_OP_COMMIT] = do_commit, [WEIR_OP_LOAD] = do_load,
-        [WEIR_OP_PUT] = do_put,       [WEIR_OP_STAT] = do_stat,
-        [WEIR_OP_REMOVE] = do_remove, [WEIR_OP_REMOVE_IF] = do_remove_if,
-        [WEIR_OP_ALIAS] = do_alias,   [WEIR_OP_LIST] = do_list,
-        [WEIR_OP_LEASE] = do_lease,   [WEIR_OP_SPACE] = do_space,
-        [WEIR_OP_SWEEP] = do_sweep,   [WEIR_OP_MAP] = do_map,
+        [WEIR_OP_OPEN] = do_open,
+        [WEIR_OP_CREATE] = weir_file_create,
+        [WEIR_OP_COMMIT] = weir_file_commit,
+        [WEIR_OP_LOAD] = do_load,
+        [WEIR_OP_PUT] = weir_file_put,
+        [WEIR_OP_STAT] = do_stat,
+        [WEIR_OP_REMOVE] = do_remove,
+        [WEIR_OP_REMOVE_IF] = do_remove_if,
+        [WEIR_OP_ALIAS] = do_alias,
+        [WEIR_OP_LIST] = do_list,
+        [WEIR_OP_LEASE] = do_lease,
+        [WEIR_OP_SPACE] = do_space,
+        [WEIR_OP_SWEEP] = do_sweep,
+        [WEIR_OP_MAP] = do_map,
     };
     struct file_tier *t = (struct file_tier *)tier;
     req->io.context = t;
@@ -850,7 +644,7 @@ static void file_submit(struct weir_tier *tier, struct weir_req *req)
     if (req->op == WEIR_OP_READ)
         weir_io_submit(t->io, req, &((struct file_blob *)req->handle)->file);
     else if (req->op == WEIR_OP_WRITE)
-        submit_write(t, req);
+        weir_file_write(t, req);
     else
         weir_io_task(t->io, req, tasks[req->op]);
 }
@@ -913,7 +707,7 @@ int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io
         free(t);
         return code;
     }
-    t->tier = (struct weir_tier){&file_ops, NULL, WEIR_LEVEL_HOME, depth};
+    t->tier = (struct weir_tier){&file_ops, NULL, WEIR_LEVEL_HOME, depth, 0};
     t->io = io;
     t->stripes.count = opts->stripe_count;
     t->stripes.bytes = opts->stripe_bytes;

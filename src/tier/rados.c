@@ -15,7 +15,7 @@
 #include "util/thread.h"
 
 /* Buffers of a MiB that keep 8 objects of the usual size in transfer. */
-enum { STREAM_DEPTH = 32 };
+enum { STREAM_DEPTH = 32, LOOKERS = 32 };
 /* How often a name may change while it is being removed: then something is wrong. */
 enum { TRIES_MAX = 1000 };
 
@@ -305,7 +305,7 @@ int weir_tier_rados_open(struct weir_tier **out, const char *path, struct weir_i
     struct rados_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
-    t->tier = (struct weir_tier){&rados_ops, NULL, WEIR_LEVEL_HOME, STREAM_DEPTH};
+    t->tier = (struct weir_tier){&rados_ops, NULL, WEIR_LEVEL_HOME, STREAM_DEPTH, LOOKERS};
     t->io = io;
     t->generation = weir_fork_generation();
     t->opts = *opts;

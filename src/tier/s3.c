@@ -1,7 +1,7 @@
 /* s3.c - the S3 tier: opening it, and which request goes where. See s3.h.
  *
- * READs and WRITEs are asynchronous. Whatever else waits for answers runs on the submitter's thread
- * if that would wait anyway, else on one of the io layer's.
+ * READs, WRITEs and plain REMOVEs of data are asynchronous. Whatever else waits for answers runs on
+ * the submitter's thread if that would wait anyway, else on one of the io layer's.
  */
 #include "tier/s3.h"
 
@@ -14,7 +14,7 @@
 #include "util/sys.h"
 
 /* Of 1 MiB: enough for eight large ranges, of which each takes as long as the way there. */
-enum { DEPTH = 64 };
+enum { DEPTH = 64, LOOKERS = 32 };
 
 static int s3_do(struct weir_s3_tier *t, struct weir_req *req)
 {
@@ -78,6 +78,10 @@ static void s3_submit(struct weir_tier *tier, struct weir_req *req)
         weir_s3_write(t, req);
         return;
     }
+    if (req->op == WEIR_OP_REMOVE && weir_s3_is_plain(req)) {
+        weir_s3_delete(t, req);
+        return;
+    }
     req->io.context = t;
     if (!req->blocking && waits(req->op)) {
         weir_io_task(t->io, req, s3_task);
@@ -94,6 +98,7 @@ static void s3_close(struct weir_tier *tier)
     weir_s3_creds_close(t->creds);
     weir_s3_site_destroy(&t->site);
     pthread_mutex_destroy(&t->reads.lock);
+    pthread_mutex_destroy(&t->deletes.lock);
     pthread_mutex_destroy(&t->memory.lock);
     pthread_cond_destroy(&t->memory.freed);
     pthread_mutex_destroy(&t->probe_lock);
@@ -155,14 +160,16 @@ int weir_tier_s3_open(struct weir_tier **out, const char *path, struct weir_io *
     struct weir_s3_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
-    t->tier = (struct weir_tier){&s3_ops, NULL, WEIR_LEVEL_HOME, DEPTH};
+    t->tier = (struct weir_tier){&s3_ops, NULL, WEIR_LEVEL_HOME, DEPTH, LOOKERS};
     t->io = io;
     t->timeout_ns = opts->timeout_ns;
     t->part_bytes = opts->part_bytes;
     t->memory.bytes_max = opts->memory_bytes_max;
     t->reads.end = &t->reads.head;
+    t->deletes.end = &t->deletes.head;
     pthread_mutex_init(&t->site.lock, NULL);
     pthread_mutex_init(&t->reads.lock, NULL);
+    pthread_mutex_init(&t->deletes.lock, NULL);
     pthread_mutex_init(&t->memory.lock, NULL);
     pthread_cond_init(&t->memory.freed, NULL);
     pthread_mutex_init(&t->probe_lock, NULL);

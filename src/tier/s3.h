@@ -40,6 +40,15 @@ struct weir_s3_memory {
     unsigned uploads; /* under way: their memory comes back by itself */
 };
 
+/* Removals of data on their way (s3_delete.c). */
+struct weir_s3_deletes {
+    pthread_mutex_t lock;
+    struct weir_req *head, **end; /* that wait for a request to go with */
+    size_t waiting, active;       /* active: requests under way */
+    atomic_bool refused;          /* the server deletes one key at a time */
+    atomic_uint failures;         /* of many at a time, since it last went well */
+};
+
 struct weir_s3_tier {
     struct weir_tier tier;
     struct weir_s3_site site;
@@ -50,6 +59,7 @@ struct weir_s3_tier {
     uint64_t timeout_ns, part_bytes;
     struct weir_s3_reads reads;
     struct weir_s3_memory memory;
+    struct weir_s3_deletes deletes;
     pthread_mutex_t probe_lock; /* guards the habits */
     atomic_uint probe_failures; /* and, under the lock, what the last one said: */
     int probe_code;
@@ -102,6 +112,10 @@ int weir_s3_commit(struct weir_s3_tier *t, struct weir_req *req);
 /* Those that do not wait for answers complete req themselves. */
 void weir_s3_write(struct weir_s3_tier *t, struct weir_req *req);
 void weir_s3_read(struct weir_s3_tier *t, struct weir_req *req);
+/* Deletes data, whether it is there or not, together with what else goes. */
+void weir_s3_delete(struct weir_s3_tier *t, struct weir_req *req);
+/* Is a REMOVE no more than that? Then it need not wait for answers. */
+bool weir_s3_is_plain(const struct weir_req *req);
 struct weir_s3_trip *weir_s3_reads_feed(void *tier, unsigned spare, uint64_t *wait_ns);
 
 /* Puts an object whole, if nothing stands there (a tombstone is nothing); id: its own, made

@@ -34,14 +34,10 @@ static void hide_secrets(char *text)
     *out = 0;
 }
 
-/* The element's text for people: without what may be secret, cut where it does not fit, at a
- * character's end; what is no printable character becomes a blank. */
-static int take_words(char *out, size_t room, const struct weir_s3_xml *xml)
+/* A text for people: without what may be secret, cut where it does not fit, at a character's end;
+ * what is no printable character becomes a blank. The text is changed, too. */
+static void copy_words(char *out, size_t room, char *text)
 {
-    char *text = weir_alloc(xml->size + 1);
-    if (!text)
-        return weir_fail_memory();
-    weir_s3_xml_text(xml, text);
     hide_secrets(text);
     size_t size = strlen(text), used = 0;
     for (size_t n; used < size; used += n) {
@@ -53,6 +49,15 @@ static int take_words(char *out, size_t room, const struct weir_s3_xml *xml)
             out[used] = ' ';
     }
     out[used] = 0;
+}
+
+static int take_words(char *out, size_t room, const struct weir_s3_xml *xml)
+{
+    char *text = weir_alloc(xml->size + 1);
+    if (!text)
+        return weir_fail_memory();
+    weir_s3_xml_text(xml, text);
+    copy_words(out, room, text);
     free(text);
     return 0;
 }
@@ -95,7 +100,7 @@ static int not_that(const struct weir_s3_xml *xml, const char *want)
 
 /* ---- errors ---- */
 
-/* One element of an <Error>, or of a <DeleteResult>'s. */
+/* One element of an <Error>. */
 static int take_error(struct weir_s3_error *out, const struct weir_s3_xml *xml)
 {
     if (!strcmp(xml->name, "Code"))
@@ -189,17 +194,24 @@ int weir_s3_answer_complete(char etag[WEIR_S3_ETAG_MAX], struct weir_s3_error *e
 
 /* ---- lists ---- */
 
-enum cell { KEY, SIZE, TIME, ETAG, ID, CELLS };
+enum cell { KEY, SIZE, TIME, ETAG, ID, CODE, MESSAGE, CELLS };
 enum head { TRUNCATED, TOKEN, ENCODING, MORE_KEY, MORE_ID, HEADS };
 
 static const struct {
     const char *row, *name;
     enum cell cell;
 } cells[] = {
-    {"Contents", "Key", KEY},           {"Contents", "Size", SIZE},
-    {"Contents", "LastModified", TIME}, {"Contents", "ETag", ETAG},
-    {"CommonPrefixes", "Prefix", KEY},  {"Upload", "Key", KEY},
-    {"Upload", "UploadId", ID},         {"Upload", "Initiated", TIME},
+    {"Contents", "Key", KEY},
+    {"Contents", "Size", SIZE},
+    {"Contents", "LastModified", TIME},
+    {"Contents", "ETag", ETAG},
+    {"CommonPrefixes", "Prefix", KEY},
+    {"Upload", "Key", KEY},
+    {"Upload", "UploadId", ID},
+    {"Upload", "Initiated", TIME},
+    {"Error", "Key", KEY},
+    {"Error", "Code", CODE},
+    {"Error", "Message", MESSAGE},
 };
 static const char *const heads[HEADS] = {"IsTruncated", "NextContinuationToken", "EncodingType",
                                          "NextKeyMarker", "NextUploadIdMarker"};
@@ -393,6 +405,45 @@ void weir_s3_uploads_free(struct weir_s3_uploads *uploads)
     free(uploads->pending);
     weir_arena_free(uploads->arena);
     *uploads = (struct weir_s3_uploads){0};
+}
+
+static int undone_row(struct list *list, const char *name)
+{
+    struct weir_s3_undone *undone = list->out;
+    struct weir_s3_undeleted one = {.key = list->cell[KEY]};
+    if (strcmp(name, "Error"))
+        return 0; /* nobody asked */
+    if (!one.key || !list->cell[CODE] || !list->cell[CODE][0])
+        return weir_fail(EBADMSG, "an error in it has no key or no code");
+    copy_words(one.error.code, sizeof one.error.code, list->cell[CODE]);
+    if (list->cell[MESSAGE])
+        copy_words(one.error.message, sizeof one.error.message, list->cell[MESSAGE]);
+    struct weir_s3_undeleted *more = more_room(undone->keys, undone->count, sizeof *more);
+    if (!more)
+        return undone->count >= WEIR_S3_PAGE_MAX ? -EBADMSG : -ENOMEM;
+    undone->keys = more;
+    undone->keys[undone->count++] = one;
+    return 0;
+}
+
+int weir_s3_answer_delete(struct weir_s3_undone *out, const char *text, size_t size)
+{
+    struct weir_s3_undone undone = {0};
+    struct list list = {.out = &undone, .row = undone_row};
+    int code = read_list(&list, "DeleteResult", text, size);
+    undone.arena = list.arena;
+    if (code)
+        weir_s3_undone_free(&undone);
+    else
+        *out = undone;
+    return code;
+}
+
+void weir_s3_undone_free(struct weir_s3_undone *undone)
+{
+    free(undone->keys);
+    weir_arena_free(undone->arena);
+    *undone = (struct weir_s3_undone){0};
 }
 
 /* ---- pages ---- */

@@ -54,6 +54,20 @@ int weir_s3_answer_upload(char out[WEIR_S3_UPLOAD_ID_MAX], const char *text, siz
 int weir_s3_answer_complete(char etag[WEIR_S3_ETAG_MAX], struct weir_s3_error *error,
                             const char *text, size_t size);
 
+/* A key that was to be deleted and was not. */
+struct weir_s3_undeleted {
+    const char *key;
+    struct weir_s3_error error;
+};
+struct weir_s3_undone {
+    struct weir_arena *arena;
+    size_t count;
+    struct weir_s3_undeleted *keys;
+};
+/* <DeleteResult>: what it says of keys that were deleted is not kept. */
+int weir_s3_answer_delete(struct weir_s3_undone *out, const char *text, size_t size);
+void weir_s3_undone_free(struct weir_s3_undone *undone);
+
 struct weir_s3_pending {
     const char *key, *id;
     int64_t time_ns; /* initiated */

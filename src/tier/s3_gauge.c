@@ -2,7 +2,8 @@
 #include "tier/s3_gauge.h"
 
 enum {
-    START = 16,           /* enough for a server nearby; a far one soon has more */
+    START = 4,            /* the best for a server nearby, whose large answers it serves best one
+                             after the other; a far one soon has more */
     MIN = 2,              /* a large transfer must not hold up a record */
     REQUEST_BYTES = 65536 /* what a request without a body counts */
 };
@@ -24,23 +25,27 @@ void weir_s3_gauge_full(struct weir_s3_gauge *gauge)
     gauge->was_full = true;
 }
 
+static void grow(struct weir_s3_gauge *gauge)
+{
+    unsigned more = gauge->limit / 2 ? gauge->limit / 2 : 1;
+    gauge->limit = gauge->limit + more < gauge->max ? gauge->limit + more : gauge->max;
+}
+
 static void judge(struct weir_s3_gauge *gauge, double rate, uint64_t now_ns)
 {
     if (rate > gauge->best_rate * GAIN) {
         gauge->best_rate = rate;
         gauge->best_limit = gauge->limit;
-        unsigned more = gauge->limit / 4 ? gauge->limit / 4 : 1;
-        gauge->limit = gauge->limit + more < gauge->max ? gauge->limit + more : gauge->max;
+        grow(gauge);
     } else if (gauge->limit > gauge->best_limit) {
         gauge->limit = gauge->best_limit; /* it did not help */
         gauge->hold_until_ns = now_ns + HOLD_NS;
     } else {
         gauge->best_rate *= FADE;
         gauge->best_limit = gauge->limit;
-        unsigned more = gauge->limit / 4 ? gauge->limit / 4 : 1;
-        if (now_ns >= gauge->hold_until_ns && gauge->limit + more <= gauge->max) {
+        if (now_ns >= gauge->hold_until_ns && gauge->limit < gauge->max) {
             gauge->best_rate = rate;
-            gauge->limit += more;
+            grow(gauge);
         }
     }
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tier/s3_gauge.h"
 #include "tier/s3_fetch.h"
@@ -369,8 +368,8 @@ static void *run_lane(void *arg)
 /* Under the lock: at first use. Fewer lanes than wanted are no failure. */
 static int start_lanes(struct weir_s3_net *net)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned want = cores < 8 ? 2 : cores < 32 ? (unsigned)cores / 4 : LANES_MAX;
+    unsigned cores = weir_processors();
+    unsigned want = cores < 8 ? 2 : cores < 32 ? cores / 4 : LANES_MAX;
     int code = weir_s3_curl_begin();
     while (!code && net->lanes < want) {
         struct lane *lane = &net->lane[net->lanes];

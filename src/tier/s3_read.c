@@ -13,8 +13,8 @@
 #include "util/sys.h"
 
 enum {
-    BATCH_BYTES_MIN = 4 << 20, /* if there is as much */
-    BATCH_BYTES_MAX = 8 << 20, /* one connection is not the fastest way for more */
+    BATCH_BYTES_MIN = 4 << 20,  /* if there is as much */
+    BATCH_BYTES_MAX = 32 << 20, /* a stream's, where few requests are the fastest way */
 };
 /* Whoever just asked for one range may be about to ask for the next. */
 #define LINGER_NS 300000ull

@@ -1,5 +1,6 @@
 /* s3_remove.c - REMOVE and REMOVE_IF. A record goes by a tombstone that takes just its place; data,
- * whose name nobody uses again, by a DELETE.
+ * whose name nobody uses again, by a DELETE. Removals that ask for no more go together
+ * (s3_delete.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -151,7 +152,8 @@ int weir_s3_remove_if(struct weir_s3_tier *t, struct weir_req *req)
     return code ? code : remove_record(&r, &req->doubt);
 }
 
-/* Deleting twice is deleting once: no answer is worth a doubt. */
+/* Deleting twice is deleting once: no answer is worth a doubt. It does not wait for others to go
+ * with: what was looked at shall not change meanwhile. */
 static int delete_data(struct weir_s3_tier *t, const char *name)
 {
     struct weir_s3_trip trip;
@@ -172,23 +174,38 @@ static int check_guard(struct weir_s3_tier *t, const struct weir_req *req)
     return look(&r, &trip);
 }
 
+static bool is_directory(const char *name)
+{
+    size_t size = strlen(name);
+    return !size || name[size - 1] == '/';
+}
+
+static bool is_record(const char *name)
+{
+    return weir_name_is_own(name) && strncmp(name, WEIR_DIR_DATA, strlen(WEIR_DIR_DATA));
+}
+
+bool weir_s3_is_plain(const struct weir_req *req)
+{
+    return req->blind && !req->guard && !req->handle && !is_directory(req->name) &&
+           !is_record(req->name);
+}
+
 int weir_s3_remove(struct weir_s3_tier *t, struct weir_req *req)
 {
-    size_t size = strlen(req->name);
     struct weir_s3_trip trip;
     struct removal r;
-    if (!size || req->name[size - 1] == '/')
-        return 0; /* there are no directories to be removed */
-    bool is_record =
-        weir_name_is_own(req->name) && strncmp(req->name, WEIR_DIR_DATA, strlen(WEIR_DIR_DATA));
-    int code = req->guard ? check_guard(t, req) : 0;
-    if (!code && (req->handle || !is_record))
-        code = weir_s3_head(t, &trip, req->name, "remove");
+    if (is_directory(req->name))
+        return 0; /* there are none to be removed */
+    bool record = is_record(req->name);
+    int code = req->handle || !record ? weir_s3_head(t, &trip, req->name, "remove") : 0;
+    if (!code && req->handle && !weir_s3_same(&trip, (struct weir_s3_blob *)req->handle, req->name))
+        code = weir_fail(ESTALE, "'%s' has changed meanwhile", req->name);
+    if (!code && req->guard) /* last: the less lies between it and the removal */
+        code = check_guard(t, req);
     if (code)
         return code;
-    if (req->handle && !weir_s3_same(&trip, (struct weir_s3_blob *)req->handle, req->name))
-        return weir_fail(ESTALE, "'%s' has changed meanwhile", req->name);
-    if (!is_record)
+    if (!record)
         return delete_data(t, req->name);
     code = begin_removal(&r, t, req->name, NULL);
     return code ? code : remove_record(&r, &req->doubt);

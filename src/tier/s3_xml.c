@@ -277,3 +277,30 @@ size_t weir_s3_xml_text(const struct weir_s3_xml *xml, char *out)
     *to = 0;
     return (size_t)(to - out);
 }
+
+/* ---- writing ---- */
+
+static const char *entity_of(char c)
+{
+    return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : NULL;
+}
+
+size_t weir_s3_xml_escape(char *out, const char *text)
+{
+    size_t size = 0;
+    if (!weir_utf8_valid(text, strlen(text)) || strstr(text, "\xef\xbf\xbe") ||
+        strstr(text, "\xef\xbf\xbf"))
+        return 0;
+    for (const char *at = text; *at; at++) {
+        const char *entity = entity_of(*at);
+        size_t n = entity ? strlen(entity) : 1;
+        if ((unsigned char)*at < 0x20)
+            return 0;
+        if (out)
+            memcpy(out + size, entity ? entity : at, n);
+        size += n;
+    }
+    if (out)
+        out[size] = 0;
+    return size;
+}

@@ -52,4 +52,8 @@ bool weir_s3_xml_in(const struct weir_s3_xml *xml, const char *name);
  * which is at most xml->size; out has room for that and a NUL. */
 size_t weir_s3_xml_text(const struct weir_s3_xml *xml, char *out);
 
+/* The other way: writes a text with entities for what XML reads as its own, and a NUL (out NULL:
+ * nothing): its length, or 0 if it has characters that XML has no way to say. */
+size_t weir_s3_xml_escape(char *out, const char *text);
+
 #endif

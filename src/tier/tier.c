@@ -77,7 +77,7 @@ static const struct weir_opt s3_options[] = {
      "a connection on which nothing moves for so long is given up", 1, 86400},
     {"requests", 0, WEIR_OPT_NUMBER, AT(s3.requests_max), "64", "N",
      "requests in flight at most; how many pay is found out", 1, 1024},
-    {"part", 0, WEIR_OPT_SIZE, AT(s3.part_bytes), "8M", "SIZE",
+    {"part", 0, WEIR_OPT_SIZE, AT(s3.part_bytes), "16M", "SIZE",
      "larger blobs are uploaded in parts of this size (and of more, where 10,000 are not enough)",
      5 << 20, 1 << 30},
     {"memory", 0, WEIR_OPT_SIZE, AT(s3.memory_bytes_max), "128M", "SIZE",

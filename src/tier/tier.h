@@ -21,7 +21,8 @@
  *    directory: where a tier has those, it goes if it is empty and was left alone for `off`
  *    nanoseconds before stat.time_ns. REMOVE_IF is atomic against other REMOVE_IFs. What its
  *    remover will not miss (`reuse`) a tier may keep to write another blob over it, as long as
- *    nobody ever sees that.
+ *    nobody ever sees that. Of what is not there the answer is -ENOENT; it may be 0 if who asks
+ *    does not mind (`blind`).
  *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
  *    says how many; 0 is the end. What is added or removed meanwhile may or may not show. A `deep`
  *    one gives all files below, their names with slashes, where a tier has no directories (else
@@ -59,6 +60,7 @@ struct weir_tier {
     struct weir_tier *below; /* of a filter */
     weir_level level;        /* what is committed here has reached */
     unsigned depth;          /* requests that one stream should have under way; 0: no wish */
+    unsigned lookers;        /* names that gc may look at at a time; 0: one */
 };
 
 /* A record (seal, log entry): whole in memory on both sides. Holds the largest object's seal. */

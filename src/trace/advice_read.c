@@ -282,10 +282,9 @@ static void advise_prefetch(struct weir_advices *out, const struct weir_trace *t
 {
     double span_s = seconds(trace->read_end_ns - trace->read_begin_ns);
     uint64_t batch = how->batch ? how->batch : 64, floor = weir_trace_floor_ns(trace);
-    const struct weir_times *open = &trace->times[WEIR_TRACE_OPEN];
-    const struct weir_times *read = &trace->times[WEIR_TRACE_READ];
-    uint64_t ns =
-        weir_times_percentile(read, 0.99) + (small ? weir_times_percentile(open, 0.99) : 0);
+    const struct weir_hist *open = &trace->times[WEIR_TRACE_OPEN];
+    const struct weir_hist *read = &trace->times[WEIR_TRACE_READ];
+    uint64_t ns = weir_hist_quantile(read, 0.99) + (small ? weir_hist_quantile(open, 0.99) : 0);
     uint64_t items = small ? trace->data.opens : trace->data.reads;
     enum { DEPTH_MAX = 64, ENOUGH = 64 };
     if (items < ENOUGH || span_s <= 0 || !trace->has_took)

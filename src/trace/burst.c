@@ -83,6 +83,31 @@ void weir_burst_renamed(struct weir_call *call, struct weir_trace_file *from,
     }
 }
 
+/* Which of two names is the lasting one is not told: what was written last is what is published. */
+void weir_burst_swapped(struct weir_call *call, struct weir_trace_file *one,
+                        struct weir_trace_file *other, const char *one_path, const char *other_path)
+{
+    bool is_first = one && one->burst > other->burst; /* they are numbered as they begin */
+    struct weir_trace_burst *burst = burst_of(call->trace, is_first ? one : other);
+    if (burst && !burst->is_renamed) {
+        publish(call, burst);
+        burst->final = is_first ? other : one;
+    }
+    if (!one || one->is_dir)
+        publish_below(call, one_path);
+    if (!other || other->is_dir)
+        publish_below(call, other_path);
+    if (!one || !other)
+        return;
+    call->trace->renames_unsynced += is_dirty(call->trace, one) || is_dirty(call->trace, other);
+    uint32_t number = one->burst;
+    uint64_t dirty = one->dirty;
+    one->burst = other->burst;
+    other->burst = number;
+    one->dirty = other->dirty;
+    other->dirty = dirty;
+}
+
 /* Also through another descriptor, after the first was closed. */
 void weir_burst_synced(struct weir_call *call, struct weir_trace_file *file)
 {

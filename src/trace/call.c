@@ -99,7 +99,7 @@ void weir_call_note(struct weir_call *call, struct weir_trace_file *file, enum w
     else if (kind == WEIR_TRACE_WRITE || kind == WEIR_TRACE_SYNC)
         file->write_ns += call->took_ns;
     if (!file->is_program)
-        weir_times_add(&call->trace->times[kind], call->took_ns);
+        weir_hist_add(&call->trace->times[kind], call->took_ns);
 }
 
 static void count_ring(struct weir_call *call)

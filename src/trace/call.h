@@ -61,6 +61,10 @@ void weir_call_chdir(struct weir_call *call);
 void weir_burst_closed(void *trace, struct weir_trace_open *open);
 void weir_burst_renamed(struct weir_call *call, struct weir_trace_file *from,
                         struct weir_trace_file *to, const char *from_path);
+/* Either both files are known, or neither. */
+void weir_burst_swapped(struct weir_call *call, struct weir_trace_file *one,
+                        struct weir_trace_file *other, const char *one_path,
+                        const char *other_path);
 void weir_burst_synced(struct weir_call *call, struct weir_trace_file *file);
 
 #endif

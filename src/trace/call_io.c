@@ -192,7 +192,7 @@ void weir_call_seek(struct weir_call *call)
     struct weir_trace_open *open = weir_call_file(call, 0);
     if (open && call->line->has_result && call->line->result >= 0)
         open->at = (uint64_t)call->line->result;
-    weir_times_add(&call->trace->floor, call->took_ns);
+    weir_hist_add(&call->trace->floor, call->took_ns);
 }
 
 void weir_call_map(struct weir_call *call)
@@ -226,7 +226,7 @@ void weir_call_sync_all(struct weir_call *call)
 {
     call->trace->syncs++;
     call->trace->whole_syncs++;
-    weir_times_add(&call->trace->times[WEIR_TRACE_SYNC], call->took_ns);
+    weir_hist_add(&call->trace->times[WEIR_TRACE_SYNC], call->took_ns);
 }
 
 /* ftruncate(fd, size), truncate(path, size) */

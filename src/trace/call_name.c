@@ -94,7 +94,7 @@ void weir_call_stat(struct weir_call *call)
     }
     if (!file) {
         if (named)
-            weir_times_add(&call->trace->times[WEIR_TRACE_NAMES], call->took_ns);
+            weir_hist_add(&call->trace->times[WEIR_TRACE_NAMES], call->took_ns);
         return;
     }
     weir_call_note(call, file, WEIR_TRACE_NAMES);
@@ -121,6 +121,37 @@ void weir_call_list(struct weir_call *call)
 
 /* ---- renaming and removing ---- */
 
+static void swap(uint64_t *a, uint64_t *b)
+{
+    uint64_t was = *a;
+    *a = *b;
+    *b = was;
+}
+
+/* Each name has what the other had. */
+static void exchange(struct weir_call *call, const char *from, const char *to)
+{
+    struct weir_trace_files *files = &call->trace->files;
+    struct weir_trace_file *one = weir_trace_file_find(files, from);
+    struct weir_trace_file *other = weir_trace_file_find(files, to);
+    if (one || other) { /* else they are nobody's, or directories */
+        bool is_new = !one || !other, is_dir = one ? one->is_dir : other->is_dir;
+        one = one ? one : weir_trace_file_get(files, from);
+        other = other ? other : weir_trace_file_get(files, to);
+        if (!one || !other || one == files->rest || other == files->rest)
+            return; /* too many files: these have no account of their own */
+        if (is_new) /* of one that was never opened nothing else is known */
+            one->is_dir = other->is_dir = is_dir;
+        weir_call_note(call, one, WEIR_TRACE_NAMES);
+        swap(&one->size_bytes, &other->size_bytes);
+        swap(&one->number, &other->number);
+        one->exists = other->exists = true;
+    } else {
+        weir_hist_add(&call->trace->times[WEIR_TRACE_NAMES], call->took_ns);
+    }
+    weir_burst_swapped(call, one, other, from, to);
+}
+
 /* rename(a, b), renameat(dir, a, dir, b), renameat2(dir, a, dir, b, flags) */
 void weir_call_rename(struct weir_call *call)
 {
@@ -132,9 +163,13 @@ void weir_call_rename(struct weir_call *call)
         return;
     if (weir_trace_path_is_program(to))
         return; /* Python's caches of modules */
+    call->trace->renames++;
+    if (at && weir_call_flag(weir_call_argument(call, 4), "RENAME_EXCHANGE")) {
+        exchange(call, from, to);
+        return;
+    }
     struct weir_trace_file *old = weir_trace_file_find(&call->trace->files, from);
     struct weir_trace_file *new = old ? weir_trace_file_get(&call->trace->files, to) : NULL;
-    call->trace->renames++;
     if (new) {
         weir_call_note(call, old, WEIR_TRACE_NAMES);
         new->size_bytes = old->size_bytes;
@@ -142,7 +177,7 @@ void weir_call_rename(struct weir_call *call)
         old->exists = false;
         new->exists = true;
     } else {
-        weir_times_add(&call->trace->times[WEIR_TRACE_NAMES], call->took_ns);
+        weir_hist_add(&call->trace->times[WEIR_TRACE_NAMES], call->took_ns);
         struct weir_trace_file *over = weir_trace_file_find(&call->trace->files, to);
         if (over)
             weir_trace_file_renew(&call->trace->files, over);

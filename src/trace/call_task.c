@@ -54,14 +54,14 @@ static void duplicate(struct weir_call *call, bool cloexec)
 void weir_call_dup(struct weir_call *call)
 {
     duplicate(call, weir_span_has(weir_call_argument(call, 2), "O_CLOEXEC"));
-    weir_times_add(&call->trace->floor, call->took_ns);
+    weir_hist_add(&call->trace->floor, call->took_ns);
 }
 
 void weir_call_fcntl(struct weir_call *call)
 {
     int64_t fd;
     struct weir_span command = weir_call_argument(call, 1), value = weir_call_argument(call, 2);
-    weir_times_add(&call->trace->floor, call->took_ns);
+    weir_hist_add(&call->trace->floor, call->took_ns);
     if (!succeeded(call))
         return;
     if (weir_span_is(command, "F_DUPFD") || weir_span_is(command, "F_DUPFD_CLOEXEC"))

@@ -235,12 +235,12 @@ int weir_trace_end(struct weir_trace *trace)
 uint64_t weir_trace_floor_ns(const struct weir_trace *trace)
 {
     enum { ENOUGH = 16 }; /* calls, or it is not known */
-    return trace->floor.calls < ENOUGH ? 0 : weir_times_percentile(&trace->floor, 0.5);
+    return trace->floor.count < ENOUGH ? 0 : weir_hist_quantile(&trace->floor, 0.5);
 }
 
 uint64_t weir_trace_net_ns(const struct weir_trace *trace, enum weir_trace_kind kind)
 {
-    const struct weir_times *times = &trace->times[kind];
-    uint64_t floor = weir_trace_floor_ns(trace) * times->calls;
+    const struct weir_hist *times = &trace->times[kind];
+    uint64_t floor = weir_trace_floor_ns(trace) * times->count;
     return times->total_ns > floor ? times->total_ns - floor : 0;
 }

@@ -6,11 +6,12 @@
 #define WEIR_TRACE_TRACE_H
 
 #include "trace/file.h"
-#include "trace/hist.h"
 #include "trace/line.h"
 #include "trace/pages.h"
+#include "trace/sizes.h"
 #include "trace/task.h"
 #include "trace/timeline.h"
+#include "util/hist.h"
 
 enum {
     WEIR_TRACE_LINE_MAX = 1 << 16,    /* bytes; what is longer is cut */
@@ -36,8 +37,8 @@ struct weir_trace {
     struct weir_trace_tasks tasks;
     struct weir_pages pages;
     struct weir_timeline timeline;
-    struct weir_times times[WEIR_TRACE_KINDS]; /* of calls on data */
-    struct weir_times floor; /* of calls that do nothing: what watching a call costs */
+    struct weir_hist times[WEIR_TRACE_KINDS]; /* of calls on data */
+    struct weir_hist floor; /* of calls that do nothing: what watching a call costs */
     struct weir_sizes read_sizes, write_sizes; /* of requests on data, by what was moved */
     struct weir_sizes file_sizes;              /* of data files that were read: after the end */
     struct weir_trace_burst *bursts;

@@ -56,6 +56,11 @@ void weir_sha256_end(struct weir_sha256_stream *stream, uint8_t out[WEIR_SHA256_
     stream->context = NULL;
 }
 
+bool weir_md5(uint8_t out[WEIR_MD5_BYTES], const void *data, size_t size)
+{
+    return EVP_Digest(data, size, out, NULL, EVP_md5(), NULL) == 1;
+}
+
 const char *weir_algorithm_name(enum weir_algorithm algorithm)
 {
     return algorithm == WEIR_ALGORITHM_XXH3_128 ? "xxh3-128" : "";

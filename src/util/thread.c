@@ -2,7 +2,9 @@
 #include "util/thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "util/err.h"
 
@@ -21,6 +23,14 @@ __attribute__((constructor)) static void watch_forks(void)
 unsigned weir_fork_generation(void)
 {
     return generation;
+}
+
+unsigned weir_processors(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) ? 0 : CPU_COUNT(&set);
+    long online = count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN); /* more than a set holds */
+    return online > 0 ? (unsigned)online : 1;
 }
 
 int weir_thread_start(pthread_t *out, const char *name, void *(*fn)(void *), void *arg)

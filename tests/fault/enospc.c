@@ -274,18 +274,18 @@ static void with_spares(const char *kind, uint64_t bytes)
     OK(content_put(s.store, "keep/small", keep_small, 0));
     OK(content_put(s.store, "keep/deep/middle", keep_middle, 0));
     OK(content_put(s.store, "a", large, CONTENT_HINT));
-    OK(weir_remove_object(s.store, "a", true));
+    OK(weir_remove_object(s.store, "a", true, NULL));
     take_space(&s, 2 * MIB);
     OK(content_put(s.store, "b", large, CONTENT_HINT)); /* over the old one */
     OK(content_expect(s.store, "b", large));
     drop_filler(&s);
-    OK(weir_remove_object(s.store, "b", true));
+    OK(weir_remove_object(s.store, "b", true, NULL));
     take_space(&s, 2 * MIB);
     OK(content_put(s.store, "c", other, CONTENT_HINT)); /* in its place: it does not fit */
     OK(content_expect(s.store, "c", other));
     drop_filler(&s);
     OK(content_put(s.store, "d", large, CONTENT_HINT));
-    OK(weir_remove_object(s.store, "d", true));
+    OK(weir_remove_object(s.store, "d", true, NULL));
     OK(weir_gc(s.store, WEIR_GC_DRY_RUN, &result, NULL, NULL));
     CHECK_EQ(result.spare_bytes, large.size);
     take_space(&s, 0);

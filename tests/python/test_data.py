@@ -387,7 +387,7 @@ def test_rank_of_the_environment(lines, monkeypatch):
 def test_ctrl_c(tmp_path, lines):
     """Within a loop that waits for ever, as on storage that does not answer."""
     script = textwrap.dedent("""
-        import signal, sys, weir
+        import signal, sys, numpy, weir  # numpy: its import hides an interrupt
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job may ignore it
         ds = weir.Dataset(sys.argv[1], batch_size=1 << 13, prefetch=1)
         print("ready", flush=True)

@@ -1,4 +1,5 @@
-"""One real Ceph for the whole session; tests use namespaces and prefixes of their own."""
+"""One real Ceph and one Swift for the whole session; tests use namespaces and prefixes of their
+own."""
 import os
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import ceph  # noqa: E402
+import openstack  # noqa: E402
+import s3  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 WEIR = Path(os.environ.get("WEIR_BIN", ROOT / "build/plain/src/cli/weir")).resolve()
@@ -44,3 +47,14 @@ def rgw(cluster):
 def rgw_tls(rgw):
     """The same, to be spoken to with TLS: rgw_tls_url, ca, s3_store(tls=True)."""
     return rgw
+
+
+@pytest.fixture(scope="session")
+def running_swift():
+    """OpenStack Swift with s3api, and a bucket: url, bucket, env, access_key, secret_key."""
+    why = openstack.missing()
+    if why:
+        pytest.skip(why)
+    with openstack.Swift(ceph.free_port()) as swift:
+        s3.Client(swift.url, swift.access_key, swift.secret_key).make_bucket(swift.bucket)
+        yield swift

@@ -114,6 +114,25 @@ def test_no_wait_without_an_end(cluster):
     assert out == b"x"
 
 
+def test_a_part_that_was_refused_fails_the_commit(cluster):
+    """Everything but the part itself would be taken: a write that was answered is not yet there."""
+    url = cluster.rados_store("refused")
+    data = bytes(range(256)) * 4096 * 3
+    put = [WEIR, "--store", url, "put", "-", "key"]
+    cluster.run("ceph", "tell", "osd.*", "config", "set", "osd_max_object_size", "1048576")
+    try:
+        done = subprocess.run(put, input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert done.returncode == 1 and "cannot write" in done.stderr.decode()
+        listed = subprocess.run([WEIR, "--store", url, "ls"], stdout=subprocess.PIPE, check=True)
+        assert b"key" not in listed.stdout
+    finally:
+        cluster.run("ceph", "tell", "osd.*", "config", "set", "osd_max_object_size", "134217728")
+    subprocess.run(put, input=data, stdout=subprocess.DEVNULL, check=True)
+    out = subprocess.run([WEIR, "--store", url, "get", "key", "-"], stdout=subprocess.PIPE,
+                         check=True).stdout
+    assert out == data
+
+
 def wait_full(cluster, is_full):
     end = time.monotonic() + PATIENCE_S
     while is_full != bool(re.search(r"'two'.* flags \S*full", cluster.run("ceph", "osd", "dump"))):

@@ -1,23 +1,11 @@
 """Servers without conditional PUT, real and played: a store can be read there and plain objects can
 be put, but nothing can be committed, unless seals and logs are kept elsewhere."""
-import ceph
-import openstack
 import pytest
 import s3
 from client import Client
 from proxy import MemoryS3
 
 SIZE = 12 << 20
-
-
-@pytest.fixture(scope="session")
-def running_swift():
-    why = openstack.missing()
-    if why:
-        pytest.skip(why)
-    with openstack.Swift(ceph.free_port()) as swift:
-        s3.Client(swift.url, swift.access_key, swift.secret_key).make_bucket(swift.bucket)
-        yield swift
 
 
 @pytest.fixture

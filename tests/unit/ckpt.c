@@ -1,7 +1,10 @@
 /* Checkpoints through the public interface: what is saved is loaded, whole or in other pieces; what
  * is not complete does not exist; what is surplus goes.
  */
+#include "ckpt/ckpt.h"
 #include "stores.h"
+#include "util/err.h"
+#include "util/sys.h"
 
 static weir_store *store;
 static const char *dir;
@@ -391,8 +394,49 @@ static void failures(void)
     CHECK_EQ(weir_ckpt_open(&other, store, "../x", &opts), -EINVAL);
 }
 
+/* A reader fails, and its thread is slow to say so: the writer, which gets no more, commits nothing
+ * of what it has. */
+static struct weir_sys slow;
+static _Thread_local bool has_failed;
+
+static uint64_t late_now(enum weir_clock clock)
+{
+    if (has_failed)
+        weir_sys_real.sleep_ns(300000000);
+    return weir_sys_real.now_ns(clock);
+}
+
+static int read_half(void *arg, const weir_tensor *tensor, uint64_t begin, void *buf, size_t size)
+{
+    (void)arg;
+    (void)tensor;
+    memset(buf, 7, size);
+    has_failed = begin >= 2 << 20;
+    return has_failed ? weir_fail(EIO, "the second half is unreadable") : 0;
+}
+
+static void a_reader_fails(void)
+{
+    static const uint64_t shape[] = {4 << 20};
+    const weir_tensor tensor = {
+        .name = "w", .dtype = "U8", .ndim = 1, .shape = shape, .data = "not looked at"};
+    const struct weir_ckpt_reader reader = {read_half, NULL};
+    weir_restore *restore;
+    weir_ckpt *ckpt = ckpt_as("half", 0, 1, 0);
+    weir_saving *saving;
+    CHECK_EQ(weir_ckpt_save_read(ckpt, 1, &tensor, 1, NULL, &reader, &saving), -EIO);
+    has_failed = false;
+    CHECK(strstr(weir_fail_last(), "second half"));
+    weir_ckpt_close(ckpt);
+    CHECK(!path_there(path_in(dir, "ckpt/half/1-1.1/model.safetensors")));
+    CHECK_EQ(weir_restore_open(&restore, store, "half", WEIR_STEP_NEWEST), -ENOENT);
+}
+
 int main(void)
 {
+    slow = weir_sys_real; /* before there is a thread */
+    slow.now_ns = late_now;
+    weir_sys = &slow;
     dir = tmpdir();
     store = store_at(dir, NULL);
     matrix_fill();
@@ -406,6 +450,7 @@ int main(void)
     RUN(unasked);
     RUN(one_name_twice);
     RUN(failures);
+    RUN(a_reader_fails);
     weir_store_close(store);
     return TEST_RESULT;
 }

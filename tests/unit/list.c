@@ -157,6 +157,32 @@ static void many(void)
     weir_store_close(mem);
 }
 
+/* Of many plain files the sizes are looked at ahead, some thousand at a time, by threads: each gets
+ * its own. What is sealed among them has its seal's. */
+static void many_details(void)
+{
+    enum { MANY = 4400, SIZES = 700 };
+    weir_list *list;
+    const weir_entry *entry;
+    char name[32], content[SIZES];
+    memset(content, 'x', sizeof content);
+    put_seed(store, "many/0500", 5000, 1);
+    for (size_t i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "many/%04zu", i);
+        if (i != 500)
+            file_write(path_in(dir, name), content, i % SIZES);
+    }
+    OK(weir_list_open(&list, store, "many/", WEIR_LIST_DETAIL));
+    for (size_t i = 0; i < MANY; i++) {
+        CHECK_EQ(weir_list_next(list, &entry), 1);
+        snprintf(name, sizeof name, "many/%04zu", i);
+        CHECK(!strcmp(entry->key, name) && !entry->error && entry->time_ns);
+        CHECK_EQ(entry->size_bytes, i == 500 ? 5000 : i % SIZES);
+    }
+    CHECK_EQ(weir_list_next(list, &entry), 0);
+    weir_list_close(list);
+}
+
 /* Somebody else removed the last object of a directory and wrote another: what this process keeps
  * open is a directory that no longer is, and must not be taken for an empty one. */
 static void directory_made_again_by_another(void)
@@ -236,6 +262,7 @@ int main(void)
     RUN(sorted_and_merged);
     RUN(details);
     RUN(many);
+    RUN(many_details);
     RUN(directory_made_again_by_another);
     RUN(plain_directory_became_a_link);
     RUN(seal_cut_short);

@@ -189,6 +189,30 @@ static void what_is_in_memory_is_mapped(void)
     weir_data_close(data);
 }
 
+/* Whoever reads it next finds it open, with its seal; a foreign file is looked for every time. */
+static void an_own_shard_stays_open(void)
+{
+    const char *dir = tmp_path("store"), *plain_dir = shards_make(plain, 1, N);
+    char *path = seal_lines(dir);
+    weir_data *own = data_at(path_in(dir, "lines"), NULL, 0);
+    weir_data *foreign = shards_open(plain_dir, plain);
+    weir_loader_options opts = options(7);
+    uint64_t numbers[N], count;
+    opts.flags |= WEIR_LOADER_DIRECT;
+    opts.lanes = 1;
+    opts.window = N; /* one read: several at once open it several times */
+    OK(numbers_of(own, &opts, numbers, &count));
+    OK(numbers_of(foreign, &opts, numbers, &count));
+    CHECK(!unlink(path));
+    CHECK(!unlink(path_in(plain_dir, "shard.00000.mds")));
+    OK(numbers_of(own, &opts, numbers, &count));
+    CHECK_EQ(count, N);
+    CHECK_EQ(numbers_of(foreign, &opts, numbers, &count), -ENOENT);
+    free(path);
+    weir_data_close(own);
+    weir_data_close(foreign);
+}
+
 static void what_is_left_of_a_compressed_shard_is_delivered(void)
 {
     const char *dir = shards_make(zipped, 1, 2000);
@@ -435,6 +459,7 @@ int main(void)
     RUN(a_damaged_sample_fails_at_its_place);
     RUN(a_damaged_block_spoils_only_its_samples);
     RUN(what_is_in_memory_is_mapped);
+    RUN(an_own_shard_stays_open);
     RUN(what_is_left_of_a_compressed_shard_is_delivered);
     RUN(a_file_that_changed_is_not_read);
     RUN(a_file_that_was_written_anew_is_not_read);

@@ -327,6 +327,33 @@ static void fields_that_do_not_fit(void)
     CHECK_EQ(writer->open(&w, &how), -EINVAL);
 }
 
+/* The same bytes, whether room was made for the head, for one that came out larger, or none: the
+ * first is one piece. */
+static void room_for_the_head(void)
+{
+    struct weir_writing how = {.schema = schema_text, .codec = ""};
+    static const uint64_t expected[] = {0, 3, 2, 3};
+    struct weir_growing shards[4] = {0};
+    void *w;
+    OK(writer->open(&w, &how));
+    for (int i = 0; i < 4; i++) {
+        struct weir_made made;
+        if (i)
+            OK(writer->expect(w, expected[i]));
+        add(w, 1, "one", "x");
+        add(w, 2, "", "yy");
+        add(w, 3, "three", "z");
+        OK(writer->finish(w, &made));
+        CHECK_EQ(made.head_size == 0, expected[i] == 3);
+        OK(weir_made_join(&made, &shards[i]));
+        CHECK(shards[i].size == shards[0].size &&
+              !memcmp(shards[i].data, shards[0].data, shards[0].size));
+    }
+    for (int i = 0; i < 4; i++)
+        weir_growing_free(&shards[i]);
+    writer->close(w);
+}
+
 static void booleans_are_bytes(void)
 {
     struct weir_growing shard = {0};
@@ -358,6 +385,7 @@ int main(void)
     RUN(schemas_that_are_none);
     RUN(fields_that_do_not_fit);
     RUN(booleans_are_bytes);
+    RUN(room_for_the_head);
     weir_format_mds.schema_close(schema);
     return TEST_RESULT;
 }

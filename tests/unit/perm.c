@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "data/perm.h"
 #include "test.h"
+#include "util/perm.h"
 
 static void check_bijection(uint64_t key, uint64_t n)
 {

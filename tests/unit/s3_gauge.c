@@ -29,6 +29,14 @@ static void grows_while_it_pays(void)
     CHECK(gauge.limit > first && gauge.limit <= 80);
 }
 
+static void a_far_server_soon_has_many(void)
+{
+    struct weir_s3_gauge gauge;
+    weir_s3_gauge_init(&gauge, 256, 0);
+    serve(&gauge, 256, 0, 1500);
+    CHECK(gauge.limit >= 16);
+}
+
 static void stays_without_need(void)
 {
     struct weir_s3_gauge gauge;
@@ -68,6 +76,7 @@ static void comes_back(void)
 int main(void)
 {
     RUN(grows_while_it_pays);
+    RUN(a_far_server_soon_has_many);
     RUN(stays_without_need);
     RUN(refusals_halve_it);
     RUN(comes_back);

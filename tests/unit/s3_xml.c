@@ -305,6 +305,72 @@ static void pending_uploads(void)
         CHECK_EQ(weir_s3_answer_uploads(&uploads, bad[i], strlen(bad[i])), -EBADMSG);
 }
 
+#define DELETED(rest)      "<DeleteResult xmlns='u'>" rest "</DeleteResult>"
+#define FAILED(key, words) "<Error><Key>" key "</Key>" words "</Error>"
+
+static int undone_of(struct weir_s3_undone *out, const char *text)
+{
+    return weir_s3_answer_delete(out, text, strlen(text));
+}
+
+static void deletes(void)
+{
+    static const char two[] = DELETED("<Deleted><Key>a</Key></Deleted>" FAILED(
+        "b&amp;&lt; \xc3\xa9", "<VersionId/><Code>AccessDenied</Code><Message>no\nway</Message>")
+                                          FAILED("c", "<Code>InternalError</Code>"));
+    static const char *const bad[] = {
+        "",
+        "<Error><Code>InternalError</Code></Error>",
+        "<ListBucketResult/>",
+        DELETED(FAILED("a", "")),
+        DELETED(FAILED("a", "<Code/>")),
+        DELETED("<Error><Code>X</Code></Error>"),
+        DELETED(FAILED("a", "<Key>b</Key><Code>X</Code>")),
+    };
+    struct weir_s3_undone undone = {.count = 7};
+    OK(undone_of(&undone, "<?xml version=\"1.0\"?><DeleteResult/>"));
+    CHECK_EQ(undone.count, 0);
+    weir_s3_undone_free(&undone);
+    OK(undone_of(&undone, two));
+    CHECK_EQ(undone.count, 2);
+    CHECK(!strcmp(undone.keys[0].key, "b&< \xc3\xa9"));
+    CHECK(!strcmp(undone.keys[0].error.code, "AccessDenied"));
+    CHECK(!strcmp(undone.keys[0].error.message, "no way"));
+    CHECK(!strcmp(undone.keys[1].key, "c") && !undone.keys[1].error.message[0]);
+    CHECK(!strcmp(undone.keys[1].error.code, "InternalError"));
+    weir_s3_undone_free(&undone);
+    for (size_t cut = 0; cut < strlen(two); cut++)
+        CHECK_EQ(weir_s3_answer_delete(&undone, two, cut), -EBADMSG);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_EQ(undone_of(&undone, bad[i]), -EBADMSG);
+    char *many = malloc(100000), *at = stpcpy(many, "<DeleteResult>");
+    for (int i = 0; i <= WEIR_S3_PAGE_MAX; i++)
+        at = stpcpy(at, FAILED("k", "<Code>X</Code>"));
+    stpcpy(at, "</DeleteResult>");
+    CHECK_EQ(undone_of(&undone, many), -EBADMSG); /* more than were asked for */
+    free(many);
+}
+
+static void escapes(void)
+{
+    static const struct {
+        const char *text, *escaped; /* NULL: there is no way to say it */
+    } cases[] = {
+        {"plain", "plain"},      {"a&b<c>d\"e'f]]>", "a&amp;b&lt;c&gt;d\"e'f]]&gt;"},
+        {"&amp;", "&amp;amp;"},  {"\xc3\xa9 \xf0\x9f\x98\x80", "\xc3\xa9 \xf0\x9f\x98\x80"},
+        {"a\nb", NULL},          {"a\x01", NULL},
+        {"\xff", NULL},          {"a\xef\xbf\xbf", NULL},
+        {"a\xef\xbf\xbe", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char out[64];
+        size_t size = weir_s3_xml_escape(NULL, cases[i].text);
+        CHECK_EQ(size, cases[i].escaped ? strlen(cases[i].escaped) : 0);
+        CHECK_EQ(weir_s3_xml_escape(out, cases[i].text), size);
+        CHECK(!size || !strcmp(out, cases[i].escaped));
+    }
+}
+
 int main(void)
 {
     RUN(right);
@@ -315,5 +381,7 @@ int main(void)
     RUN(errors);
     RUN(multiparts);
     RUN(pending_uploads);
+    RUN(deletes);
+    RUN(escapes);
     return TEST_RESULT;
 }

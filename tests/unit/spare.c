@@ -39,7 +39,7 @@ static void put(const char *key, size_t size, uint64_t seed)
 
 static void drop(const char *key)
 {
-    OK(weir_remove_object(store, key, true));
+    OK(weir_remove_object(store, key, true, NULL));
 }
 
 static struct stat stat_of(const char *key)

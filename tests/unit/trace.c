@@ -271,6 +271,32 @@ static void other_names(void)
     done();
 }
 
+/* Names that change places: each has what the other had, and both are there. */
+static void swapped(void)
+{
+    feed("1 openat(AT_FDCWD, \"/d/a\", O_RDONLY) = 3\n"
+         "1 read(3, \"\"..., 8192) = 8192\n"
+         "1 openat(AT_FDCWD, \"/d/b\", O_WRONLY|O_CREAT|O_TRUNC) = 4\n"
+         "1 write(4, \"\"..., 4096) = 4096\n"
+         "1 renameat2(AT_FDCWD, \"/d/b\", AT_FDCWD, \"/d/a\", RENAME_EXCHANGE) = 0\n"
+         "1 openat(AT_FDCWD, \"/d/b\", O_RDONLY) = 5\n"
+         "1 read(5, \"\"..., 8192) = 8192\n"
+         "1 openat(AT_FDCWD, \"/d/x\", O_RDONLY) = 6\n"
+         "1 read(6, \"\"..., 4096) = 4096\n"
+         "1 renameat2(AT_FDCWD, \"/d/x\", AT_FDCWD, \"/d/y\", RENAME_NOREPLACE) = 0\n"
+         "1 renameat2(AT_FDCWD, \"/d/p\", AT_FDCWD, \"/d/q\", RENAME_EXCHANGE) = -1 ENOENT (no)\n"
+         "1 renameat2(AT_FDCWD, \"/d/p\", AT_FDCWD, \"/d/q\", RENAME_EXCHANGE) = 0\n");
+    CHECK_EQ(file("/d/a")->size_bytes, 4096);
+    CHECK_EQ(file("/d/b")->size_bytes, 8192);
+    CHECK(file("/d/a")->exists && file("/d/b")->exists);
+    CHECK(file("/d/a")->dirty && !file("/d/b")->dirty);
+    CHECK_EQ(trace->pages.again_bytes, 8192); /* what /d/a had was read again, as /d/b */
+    CHECK(!file("/d/x")->exists && file("/d/y")->exists);
+    CHECK_EQ(trace->renames, 3);
+    CHECK_EQ(trace->renames_unsynced, 1);
+    done();
+}
+
 /* ---- checkpoints ---- */
 
 #define SAVE(name, sync, rename)                                                                   \
@@ -323,6 +349,27 @@ static void bursts(void)
     done();
 }
 
+/* A checkpoint may take the place of the one before it, which is removed then. */
+static void bursts_swapped(void)
+{
+    feed(SAVE("/c/a", "10 fsync(3) = 0\n", "") SAVE(
+        "/c/new", "10 fsync(3) = 0\n",
+        "10 renameat2(AT_FDCWD, \"/c/new\", AT_FDCWD, \"/c/a\", RENAME_EXCHANGE) = 0\n"
+        "10 unlink(\"/c/new\") = 0\n")
+             SAVE("/c/new", "",
+                  "10 renameat2(AT_FDCWD, \"/c/a\", AT_FDCWD, \"/c/new\", RENAME_EXCHANGE) = 0\n")
+                 SAVE("/e/new/d", "",
+                      "10 renameat2(AT_FDCWD, \"/e/new\", AT_FDCWD, \"/e/x\", "
+                      "RENAME_EXCHANGE) = 0\n"));
+    CHECK_EQ(trace->burst_count, 4);
+    const struct weir_trace_burst *b = trace->bursts;
+    CHECK(!b[0].is_renamed && !strcmp(b[0].final->name, "a"));
+    CHECK(b[1].is_renamed && !b[1].is_unsafe && !strcmp(b[1].final->name, "a"));
+    CHECK(b[2].is_renamed && b[2].is_unsafe && !strcmp(b[2].final->name, "a"));
+    CHECK(b[3].is_renamed && b[3].is_unsafe);
+    done();
+}
+
 int main(void)
 {
     RUN(words);
@@ -334,6 +381,8 @@ int main(void)
     RUN(annotated);
     RUN(two_parents);
     RUN(other_names);
+    RUN(swapped);
+    RUN(bursts_swapped);
     RUN(bursts);
     return TEST_RESULT;
 }

@@ -93,9 +93,9 @@ def spoil_newest(store):
 
 def save(ck, store):
     state = sharded(1)
-    ck.save(1, state, loader={"position": 5}).wait(timeout=100)
+    ck.save(1, state, loader={"position": 5}).wait(timeout=500)
     torch.save(full(state), os.path.join(store, f"expected-{dist.get_rank()}.pt"))
-    ck.save(2, state).wait(timeout=100)
+    ck.save(2, state).wait(timeout=500)
     dist.barrier()
     if dist.get_rank() == 1:
         spoil_newest(store)
@@ -167,7 +167,7 @@ def refuse_partial(ck):
 def main():
     what, store = sys.argv[1:]
     # A rank that waits for another in vain is a failure, not a test that never ends.
-    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
+    dist.init_process_group("gloo", timeout=timedelta(seconds=600))
     with weir.Checkpointer(store, "r", local=["own"]) as ck:
         if what == "save":
             save(ck, store)

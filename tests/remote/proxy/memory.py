@@ -31,6 +31,7 @@ class MemoryS3(Server):
         super().__init__()
         self.conditional, self.page, self.ahead_s = conditional, page, ahead_s
         self.skewed = 0
+        self.undeletable = {}  # code by key; an InternalError is only of those that go together
         self.lock = threading.Lock()
         self.buckets, self.uploads, self.next_id = {}, {}, 1
 
@@ -111,6 +112,10 @@ class MemoryS3(Server):
             for name, char in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"),
                                ("&amp;", "&")):
                 key = key.replace(name, char)
+            if key in self.undeletable:
+                done.append(f"<Error><Key>{escape(key)}</Key><Code>{self.undeletable[key]}</Code>"
+                            "<Message>as the test wants it</Message></Error>")
+                continue
             things.pop(key, None)
             done.append(f"<Deleted><Key>{escape(key)}</Key></Deleted>")
         return self.xml("<DeleteResult>" + "".join(done) + "</DeleteResult>")

@@ -202,6 +202,8 @@ class Proxy(Server):
             answer = await wire.Head.read(reader)
             if answer is None:
                 raise wire.Gone("no answer")
+            if not answer.first.startswith("HTTP/"):  # Swift ends answers to HEAD with a chunk
+                raise wire.Gone("no head")
             if answer.status >= 200:
                 exchange.seen.status = answer.status
                 return answer

@@ -1,7 +1,7 @@
 /* perm.c - see perm.h. Rounds are measured (tests/unit/perm.c): with four, two things do not go to
  * all pairs of places equally often; with eight on five bits, three do not to all triples.
  */
-#include "data/perm.h"
+#include "util/perm.h"
 
 #include <assert.h>
 

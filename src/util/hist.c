@@ -1,5 +1,5 @@
 /* hist.c - see hist.h. Small values have a bin each; from there on, every power of two has 32. */
-#include "measure/hist.h"
+#include "util/hist.h"
 
 enum { FINE = 1 << WEIR_HIST_FINE };
 
@@ -25,6 +25,7 @@ void weir_hist_add(struct weir_hist *hist, uint64_t ns)
 {
     hist->bins[bin_of(ns)]++;
     hist->count++;
+    hist->total_ns += ns;
     if (ns > hist->max_ns)
         hist->max_ns = ns;
 }
@@ -34,6 +35,7 @@ void weir_hist_merge(struct weir_hist *into, const struct weir_hist *from)
     for (unsigned i = 0; i < WEIR_HIST_BINS; i++)
         into->bins[i] += from->bins[i];
     into->count += from->count;
+    into->total_ns += from->total_ns;
     if (from->max_ns > into->max_ns)
         into->max_ns = from->max_ns;
 }

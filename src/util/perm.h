@@ -4,8 +4,8 @@
  * badly, are shuffled in one word of memory. Not for secrets. The same on every machine; what it
  * computes is part of a saved state's meaning and never changes.
  */
-#ifndef WEIR_DATA_PERM_H
-#define WEIR_DATA_PERM_H
+#ifndef WEIR_UTIL_PERM_H
+#define WEIR_UTIL_PERM_H
 
 #include <stdint.h>
 

@@ -1,13 +1,13 @@
 /* hist.h - many durations in little room: each is kept within 3 % of what it was. One owner. */
-#ifndef WEIR_MEASURE_HIST_H
-#define WEIR_MEASURE_HIST_H
+#ifndef WEIR_UTIL_HIST_H
+#define WEIR_UTIL_HIST_H
 
 #include <stdint.h>
 
 enum { WEIR_HIST_FINE = 5, WEIR_HIST_BINS = (64 - WEIR_HIST_FINE + 1) << WEIR_HIST_FINE };
 
 struct weir_hist {
-    uint64_t bins[WEIR_HIST_BINS], count, max_ns;
+    uint64_t bins[WEIR_HIST_BINS], count, total_ns, max_ns;
 };
 
 void weir_hist_add(struct weir_hist *hist, uint64_t ns);
