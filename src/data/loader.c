@@ -65,7 +65,7 @@ static void add_tally(struct weir_feed *source, const struct weir_part *part)
 static int stall_of(struct weir_slot *slot)
 {
     if (slot->state == WEIR_SLOT_GATHERING)
-        return WEIR_STALL_DECODE;
+        return slot->is_fetching ? WEIR_STALL_READ : WEIR_STALL_DECODE;
     if (slot->state == WEIR_SLOT_PLANNING || slot->state == WEIR_SLOT_PLANNED)
         for (uint64_t i = slot->loaded; i < slot->uses_count; i++)
             if (slot->uses[i]->state == WEIR_HELD_LOADING)

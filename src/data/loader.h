@@ -86,6 +86,7 @@ struct weir_row {
 
 struct weir_slot {
     enum weir_slot_state state;
+    bool is_fetching;         /* while it is gathered: what is mapped comes from storage first */
     uint64_t position;        /* of the global batch */
     struct weir_row *rows;    /* room for a rank's share, as in the others */
     uint64_t rows_count, row; /* planned up to here; */

@@ -533,6 +533,12 @@ void weir_piece_unload(struct weir_piece *piece)
     piece->text = NULL;
 }
 
+bool weir_piece_waits(const struct weir_piece *piece)
+{
+    return piece->is_broken ||
+           (piece->kind == WEIR_PIECE_MAP && piece->map && !weir_map_is_checked(piece->map));
+}
+
 int weir_sample_fail(const struct weir_supply *supply, uint64_t number, int code)
 {
     struct weir_index_shard shard;

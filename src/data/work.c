@@ -86,15 +86,21 @@ static struct weir_slot *find_loaded(struct weir_loader *loader)
     return NULL;
 }
 
+static uint64_t sample_of(const struct weir_loader *loader, const struct weir_row *row)
+{
+    return row->held->piece.numbers
+               ? row->number
+               : weir_epoch_sample(row->drawn->epoch,
+                                   row->position % loader->sources[row->source].samples);
+}
+
 static int add_row(const struct weir_loader *loader, struct weir_gather *gather,
                    const struct weir_row *row, struct weir_arena **scratch)
 {
     const struct weir_feed *source = &loader->sources[row->source];
     const struct weir_piece *piece = &row->held->piece;
-    struct weir_drawing which = {row->source, row->number, row->drawn->number};
+    struct weir_drawing which = {row->source, sample_of(loader, row), row->drawn->number};
     struct weir_sample sample;
-    if (!piece->numbers)
-        which.number = weir_epoch_sample(row->drawn->epoch, row->position % source->samples);
     int code = weir_piece_sample(piece, &source->supply, which.number, row->at, scratch, &sample);
     if (code)
         return code;
@@ -116,6 +122,46 @@ static int gather_rows(struct weir_loader *loader, struct weir_gather *gather,
     return code;
 }
 
+/* Touches what is mapped and may have to come from storage. Batches that are made at once mostly
+ * want the same pages: each begins at another row, so that their threads wait for different ones.
+ * What fails here fails again where it is added. */
+static void fetch_rows(const struct weir_loader *loader, const struct weir_slot *slot)
+{
+    uint64_t count = slot->rows_count, batch = (uint64_t)(slot - loader->slots);
+    uint64_t start = batch % loader->processors * count / loader->processors;
+    struct weir_arena *scratch = NULL;
+    struct weir_sample sample;
+    for (uint64_t i = 0; i < count && !loader->stop; i++) {
+        const struct weir_row *row = &slot->rows[(start + i) % count];
+        const struct weir_piece *piece = &row->held->piece;
+        if (piece->map && weir_piece_waits(piece))
+            weir_piece_sample(piece, &loader->sources[row->source].supply, sample_of(loader, row),
+                              row->at, &scratch, &sample);
+    }
+    weir_arena_free(scratch);
+}
+
+/* With the lock held, which it gives up meanwhile. */
+static void fetch(struct weir_loader *loader, struct weir_slot *slot)
+{
+    slot->is_fetching = true;
+    pthread_mutex_unlock(&loader->lock);
+    uint64_t start_ns = now_ns();
+    fetch_rows(loader, slot);
+    uint64_t took_ns = now_ns() - start_ns;
+    pthread_mutex_lock(&loader->lock);
+    slot->is_fetching = false;
+    loader->stats.read_ns += took_ns;
+}
+
+static bool waits(const struct weir_slot *slot)
+{
+    for (uint64_t i = 0; i < slot->uses_count; i++)
+        if (weir_piece_waits(&slot->uses[i]->piece))
+            return true;
+    return false;
+}
+
 /* With the lock held, which it gives up meanwhile. */
 static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
                        struct weir_slot *slot)
@@ -123,6 +169,8 @@ static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
     slot->state = WEIR_SLOT_GATHERING;
     loader->gathering++;
     weir_work_wake(loader);
+    if (!slot->code && waits(slot))
+        fetch(loader, slot);
     pthread_mutex_unlock(&loader->lock);
     uint64_t start_ns = now_ns();
     if (!slot->code) {
@@ -145,11 +193,8 @@ static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
 
 bool weir_work_help(struct weir_loader *loader, struct weir_slot *slot)
 {
-    if (slot->state != WEIR_SLOT_PLANNED || !weir_slot_is_loaded(slot))
-        return false;
-    for (uint64_t i = 0; i < slot->uses_count; i++)
-        if (slot->uses[i]->piece.is_broken)
-            return false; /* who waits can be stopped, who reads cannot */
+    if (slot->state != WEIR_SLOT_PLANNED || !weir_slot_is_loaded(slot) || waits(slot))
+        return false; /* who waits can be stopped, who reads cannot */
     make_batch(loader, loader->gather, slot);
     return true;
 }

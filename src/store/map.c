@@ -18,6 +18,7 @@ struct weir_map {
     weir_object *obj;
     void *data;
     uint64_t size;
+    atomic_uint_fast64_t unchecked; /* blocks */
     atomic_uint_fast64_t checked[];
 };
 
@@ -56,6 +57,7 @@ int weir_object_map(struct weir_map **out, weir_object *obj)
         return weir_fail_memory();
     map->obj = obj;
     map->size = obj->info.size_bytes;
+    map->unchecked = obj->sealed.seal.blocks;
     code = map_file(map);
     if (code)
         free(map);
@@ -73,6 +75,12 @@ void weir_map_close(struct weir_map *map)
     free(map);
 }
 
+void weir_map_want_all(struct weir_map *map)
+{
+    if (map->data)
+        weir_sys->map_all(map->data, map->size);
+}
+
 void weir_map_detach(struct weir_map *map)
 {
     weir_handle_close(map->obj->blob);
@@ -84,6 +92,19 @@ const void *weir_map_data(const struct weir_map *map)
     return map->data;
 }
 
+/* Notes that a block was checked, or that it was not. */
+static void note(struct weir_map *map, uint64_t number, bool is_checked)
+{
+    uint64_t bit = (uint64_t)1 << number % WORD_BITS;
+    atomic_uint_fast64_t *word = &map->checked[number / WORD_BITS];
+    bool was_checked =
+        (is_checked ? atomic_fetch_or(word, bit) : atomic_fetch_and(word, ~bit)) & bit;
+    if (is_checked && !was_checked)
+        map->unchecked--;
+    if (was_checked && !is_checked)
+        map->unchecked++;
+}
+
 static int check_block(struct weir_map *map, uint64_t number)
 {
     uint64_t bytes = map->obj->info.block_bytes;
@@ -92,7 +113,7 @@ static int check_block(struct weir_map *map, uint64_t number)
         block.end = map->size;
     int code = weir_object_check(map->obj, (const char *)map->data + block.begin, &block);
     if (!code)
-        atomic_fetch_or(&map->checked[number / WORD_BITS], (uint64_t)1 << number % WORD_BITS);
+        note(map, number, true);
     return code;
 }
 
@@ -112,13 +133,18 @@ int weir_map_check(struct weir_map *map, uint64_t off, uint64_t size)
     return 0;
 }
 
+bool weir_map_is_checked(const struct weir_map *map)
+{
+    return !map->unchecked;
+}
+
 void weir_map_forget(struct weir_map *map, uint64_t off, uint64_t size)
 {
     uint64_t bytes = map->obj->info.block_bytes;
     if (!size || off > map->size || size > map->size - off)
         return;
     for (uint64_t number = off / bytes; number <= (off + size - 1) / bytes; number++)
-        atomic_fetch_and(&map->checked[number / WORD_BITS], ~((uint64_t)1 << number % WORD_BITS));
+        note(map, number, false);
 }
 
 bool weir_map_is_resident(const struct weir_map *map, uint64_t off, uint64_t size)

@@ -17,6 +17,8 @@ struct weir_map;
  * no files (mem:): read it instead. */
 int weir_object_map(struct weir_map **out, weir_object *obj);
 void weir_map_close(struct weir_map *map);
+/* All of it will be wanted, in any order. */
+void weir_map_want_all(struct weir_map *map);
 /* Closes the object's file, which a mapping does not need: the object can be closed, no more. */
 void weir_map_detach(struct weir_map *map);
 
@@ -25,6 +27,8 @@ const void *weir_map_data(const struct weir_map *map);
 /* Checks the blocks that [off, off + size) touches, each once; the range lies within the object.
  * Any thread. 0, or -EBADMSG as weir_object_read() would answer it. */
 int weir_map_check(struct weir_map *map, uint64_t off, uint64_t size);
+/* Whether all of it was. */
+bool weir_map_is_checked(const struct weir_map *map);
 /* Forgets that they were checked: they have left memory since, and may come back as others. */
 void weir_map_forget(struct weir_map *map, uint64_t off, uint64_t size);
 /* Whether these bytes are in memory now, so that to touch them is not to wait for storage. */

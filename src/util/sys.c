@@ -294,6 +294,14 @@ static int real_map(int fd, size_t size, void **out)
     return 0;
 }
 
+/* A page missed costs a read of its own if it is small, and each row a walk to it even if it is
+ * there. Neighbours of a huge page are not asked for with it: they may be another node's. */
+static void real_map_all(void *data, size_t size)
+{
+    if (!madvise(data, size, MADV_HUGEPAGE))
+        madvise(data, size, MADV_RANDOM);
+}
+
 static void real_unmap(void *data, size_t size)
 {
     munmap(data, size);
@@ -404,6 +412,7 @@ const struct weir_sys weir_sys_real = {
     .space = real_space,
     .map = real_map,
     .unmap = real_unmap,
+    .map_all = real_map_all,
     .map_resident = real_map_resident,
     .resident = real_resident,
     .advise = real_advise,

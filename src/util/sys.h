@@ -60,6 +60,9 @@ struct weir_sys {
     /* The first `size` bytes of a file, read-only, as they are on disk when they are touched. */
     int (*map)(int fd, size_t size, void **out);
     void (*unmap)(void *data, size_t size);
+    /* All of these mapped bytes will be wanted, in any order: where the kernel can, they come and
+     * are mapped in huge pages. */
+    void (*map_all)(void *data, size_t size);
     /* 1 if all pages of these mapped bytes are in memory, 0 if not or not known. */
     int (*map_resident)(const void *data, size_t size);
     /* 1 if all of the range is in the page cache, 0 if not or not known. */

@@ -109,7 +109,14 @@ def weir(tmp_path):
     return Weir(tmp_path)
 
 
-def wait_for(condition, what, seconds=30):
+def is_polite(process):
+    """Whether a signal only asks by now: it ignores SIGPIPE then."""
+    with open(f"/proc/{process.pid}/status") as status:
+        ignored = [line.split()[1] for line in status if line.startswith("SigIgn:")][0]
+    return bool(int(ignored, 16) >> (signal.SIGPIPE - 1) & 1)
+
+
+def wait_for(condition, what, seconds=60):
     """Waits until condition() is true; how long is no matter, but not forever."""
     end = time.monotonic() + seconds
     while not condition():

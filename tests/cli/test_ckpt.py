@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import BIN, wait_for
+from conftest import BIN, is_polite, wait_for
 
 MAKECKPT = BIN.parents[2] / "tests/cli/makeckpt"
 BIG = 24 * 1000  # elements of the tensor that has most
@@ -21,13 +21,6 @@ def make(weir, step, ranks=1, seed=0, run="llama/pre", meta="{}", kind="", big=B
 
 def steps(weir, *args, run="llama/pre"):
     return [c["step"] for c in weir.json("ckpt", "ls", run, *args)]
-
-
-def is_polite(pid):
-    """Whether it ignores SIGPIPE, as it does from when on a signal is no sudden end."""
-    with open(f"/proc/{pid}/status") as file:
-        ignored = [line.split()[1] for line in file if line.startswith("SigIgn:")][0]
-    return int(ignored, 16) >> (signal.SIGPIPE - 1) & 1
 
 
 def read_safetensors(path):
@@ -271,7 +264,7 @@ def test_prune_leaves_what_is_read(large):
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     lease = large.store / ".weir/lease/ckpt/llama/pre/300-1.1~"
     wait_for(lease.exists, "the reader's lease")
-    wait_for(lambda: is_polite(reader.pid), "the reading")
+    wait_for(lambda: is_polite(reader), "the reading")
     prune = ["ckpt", "prune", "llama/pre", "--keep-last", "1", "--grace", "0"]
     doc = large.json(*prune)
     assert reader.poll() is None
@@ -372,7 +365,7 @@ def test_diff_stopped(large, args):
     process = large.start("--store", slow, *args, "ckpt", "diff", "llama/pre", "llama/pre",
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for((large.store / ".weir/lease/ckpt/llama/pre/300-1.1~").exists, "the reader")
-    wait_for(lambda: process.poll() is not None or is_polite(process.pid), "the comparison")
+    wait_for(lambda: process.poll() is not None or is_polite(process), "the comparison")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130

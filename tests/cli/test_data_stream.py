@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import wait_for
+from conftest import is_polite, wait_for
 from test_data import data, tokens  # noqa: F401 (data is a fixture)
 from test_terminal import on_terminal
 
@@ -154,13 +154,6 @@ def test_a_damaged_sample_is_named(data):
     assert re.search(r"\b70\b.*a\.jsonl", data.fails(*args))
     doc = data.json(*args, rc=1)  # what was read until then
     assert doc["error"]["code"] == "EBADMSG" and doc["samples"] == 70
-
-
-def is_polite(process):
-    """Whether a signal only asks: SIGPIPE is ignored then."""
-    with open(f"/proc/{process.pid}/status") as status:
-        ignored = re.search(r"^SigIgn:\t(\w+)$", status.read(), re.M)
-    return bool(int(ignored.group(1), 16) >> (signal.SIGPIPE - 1) & 1)
 
 
 @pytest.mark.parametrize("number, rc", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

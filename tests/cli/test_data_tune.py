@@ -7,9 +7,9 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import wait_for
+from conftest import is_polite, wait_for
 from test_data import data, tokens  # noqa: F401 (data is a fixture)
-from test_data_stream import SEQ, is_polite
+from test_data_stream import SEQ
 
 FAST = ["--seconds", "0.02", *SEQ]
 FEW = ["--batch", "4,8", "--threads", "1,2", "--prefetch", "3"]

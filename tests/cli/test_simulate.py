@@ -10,8 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from conftest import ROOT, wait_for
-from test_data_stream import is_polite
+from conftest import ROOT, is_polite, wait_for
 
 SVG, HTML = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xhtml}"
 GB = 10**9

@@ -237,8 +237,11 @@ def test_a_missing_rank_is_named(store):
     for saving in saves:
         saving.wait("node")
         assert not saving.done()
-    with pytest.raises(TimeoutError, match="part 1"):
-        saves[0].wait(timeout=0.2)
+    said = ""
+    while "part 1 of" not in said:  # rank 2's part may still be on its way; CI has a time limit
+        with pytest.raises(TimeoutError) as late:
+            saves[0].wait(timeout=0.2)
+        said = str(late.value)
     assert a.load() is None
     a.close()
     with pytest.raises(ValueError, match="other rank's part"):

@@ -245,6 +245,11 @@ static void call_unmap(void *data, size_t size)
     (void)size;
 }
 
+static void call_map_all(void *data, size_t size)
+{
+    (void)data, (void)size;
+}
+
 const struct weir_sys sim_sys = {
     .open = call_open,
     .close = call_close,
@@ -269,6 +274,7 @@ const struct weir_sys sim_sys = {
     .space = call_space,
     .map = call_map,
     .unmap = call_unmap,
+    .map_all = call_map_all,
     .map_resident = call_map_resident,
     .resident = call_resident,
     .advise = call_advise,

@@ -189,6 +189,44 @@ static void what_is_in_memory_is_mapped(void)
     weir_data_close(data);
 }
 
+/* Of tokens all is mapped; sequences of 512 tokens of 2 bytes, four in a block. */
+static void a_damaged_block_of_tokens_is_named(void)
+{
+    enum { SEQ = 1024 };
+    const char *dir = tmp_path("store");
+    weir_store *store = store_at(dir, NULL);
+    uint8_t tokens[SEQ] = {0};
+    weir_put *put;
+    weir_put_options how;
+    weir_put_options_init(&how);
+    how.block_bytes = 4096;
+    OK(weir_put_open(&put, store, "tokens/a.bin", &how));
+    for (int i = 0; i < N; i++)
+        OK(weir_put_write(put, tokens, sizeof tokens));
+    OK(weir_put_commit(put, NULL));
+    weir_put_close(put);
+    char *path = data_path(store, dir, "tokens/a.bin");
+    weir_store_close(store);
+    weir_data *data = data_at(path_in(dir, "tokens"), "seq_len=512&dtype=uint16", 0);
+    weir_loader_options opts = options(5);
+    uint64_t all[N], some[N], count, at = 0;
+    opts.end = weir_data_count(data); /* each has the token behind it, too: there is one less */
+    OK(numbers_of(data, &opts, all, &count));
+    CHECK_EQ(count, N - 1);
+    weir_data_close(data); /* with what it knows to be intact */
+    CHECK(!chmod(path, 0600));
+    spoil(path, 42 * SEQ + 7, "x", 1);
+    data = data_at(path_in(dir, "tokens"), "seq_len=512&dtype=uint16", 0);
+    CHECK_EQ(numbers_of(data, &opts, some, &count), -EBADMSG);
+    CHECK(strstr(weir_error_text(), "block 10") && strstr(weir_error_text(), "a.bin"));
+    while (all[at] < 39 || all[at] >= 44) /* the first that reaches into the block */
+        at++;
+    CHECK_EQ(count, at / 5 * 5);
+    CHECK(!memcmp(all, some, count * 8));
+    free(path);
+    weir_data_close(data);
+}
+
 /* Whoever reads it next finds it open, with its seal; a foreign file is looked for every time. */
 static void an_own_shard_stays_open(void)
 {
@@ -459,6 +497,7 @@ int main(void)
     RUN(a_damaged_sample_fails_at_its_place);
     RUN(a_damaged_block_spoils_only_its_samples);
     RUN(what_is_in_memory_is_mapped);
+    RUN(a_damaged_block_of_tokens_is_named);
     RUN(an_own_shard_stays_open);
     RUN(what_is_left_of_a_compressed_shard_is_delivered);
     RUN(a_file_that_changed_is_not_read);

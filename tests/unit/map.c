@@ -17,7 +17,11 @@ static void the_bytes_are_there(void)
     OK(put_try(store, "whole", SIZE, SEED, BLOCK));
     OK(weir_object_open(&obj, store, "whole"));
     OK(weir_object_map(&map, obj));
+    weir_map_want_all(map);
+    OK(weir_map_check(map, 0, SIZE - BLOCK));
+    CHECK(!weir_map_is_checked(map));
     OK(weir_map_check(map, 0, SIZE));
+    CHECK(weir_map_is_checked(map));
     CHECK(data_is(weir_map_data(map), SIZE, SEED, 0));
     OK(weir_map_check(map, SIZE, 0));
     weir_map_close(map);
@@ -61,7 +65,9 @@ static void what_is_forgotten_is_checked_again(void)
     close(fd);
     free(path);
     OK(weir_map_check(map, 0, SIZE));
+    CHECK(weir_map_is_checked(map));
     weir_map_forget(map, 2 * BLOCK - 1, 2);
+    CHECK(!weir_map_is_checked(map));
     CHECK_EQ(weir_map_check(map, 0, SIZE), -EBADMSG);
     OK(weir_map_check(map, 3 * BLOCK, SIZE - 3 * BLOCK));
     weir_map_forget(map, SIZE, 1); /* not within it */
