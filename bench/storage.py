@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures weir bench beside fio: the same shapes in the same directory, by turns.
 
-Each round runs the parts of weir bench and fio's jobs of the same shape one after the other, a
-different one first in each round. Medians and their ratios go to bench/results/storage.json and
-docs/bench-storage.md; weir bench's own plots to docs/bench.svg.
+Each round runs the parts of weir bench, fio's jobs of the same shape, and those again, one after
+the other, a different one first in each round. How much fio differs from itself is what the machine
+can tell. Medians and their ratios go to bench/results/storage.json and docs/bench-storage.md; weir
+bench's own plots to docs/bench.svg.
 """
 import json
 import os
@@ -60,6 +61,7 @@ SHAPES = {
 NEAR = 0.95  # of fio's rate: within five per cent
 DRAWS = 2000
 PARTS = ["basic", "checkpoint", "shards", "lookup"]
+WHO = ["weir", "fio", "again"]
 
 
 class Bench:
@@ -91,35 +93,35 @@ class Bench:
         timed = [] if args[:2] == CALLS else ["--time_based"]
         return [*file, *args, f"--runtime={round(1000 * self.options.seconds)}ms", *timed]
 
-    def fio(self, name):
+    def fio(self, who, name):
         command = ["fio", "--name=job", "--output-format=json", "--group_reporting",
                    *self.fio_args(name)]
         out = subprocess.run(command, check=True, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL)
         job = json.loads(out.stdout[out.stdout.index(b"{"):])["jobs"][0]
         side = job["write" if "write" in " ".join(self.fio_args(name)) else "read"]
-        self.note("fio", name, side["bw_bytes"],
+        self.note(who, name, side["bw_bytes"],
                   side["clat_ns"]["percentile"]["99.000000"] / 1e9)
 
     def fio_data(self):
         """New data, as weir bench begins with: what is beneath a virtual disk caches them, too."""
-        if os.path.exists(self.data):
-            os.remove(self.data)
         subprocess.run(["fio", "--name=job", f"--filename={self.data}", *RING, "--rw=write",
                         "--bs=1m", "--iodepth=16", "--end_fsync=1", "--fallocate=posix",
                         f"--size={self.options.size_bytes}"], check=True,
                        stdout=subprocess.DEVNULL)
 
-    def fio_part(self, part):
+    def fio_part(self, who, part):
         if part != "checkpoint":
             self.fio_data()
         for name, shape in SHAPES.items():
             if shape[0] == part:
-                self.fio(name)
+                self.fio(who, name)
+        if part != "checkpoint":  # weir bench leaves nothing, either, for who comes next
+            os.remove(self.data)
 
     # Weir
 
-    def weir_part(self, part):
+    def weir_part(self, who, part):
         command = [self.weir, "--json", "bench", self.dir, "--only", part, "--seconds",
                    str(self.options.seconds), "--size", str(self.options.size_bytes)]
         out = subprocess.run(command, check=True, stdout=subprocess.PIPE)
@@ -127,14 +129,15 @@ class Bench:
         for name, (its, what, _) in SHAPES.items():
             if its == part:
                 step, = [s for s in steps if all(s[k] == v for k, v in what.items())]
-                self.note("weir", name, step["bytes_per_s"], step["latency_s_p99"])
+                self.note(who, name, step["bytes_per_s"], step["latency_s_p99"])
 
     def run(self):
         for i in range(self.options.rounds):
             for part in PARTS:
-                both = [self.fio_part, self.weir_part]
-                for turn in both if i % 2 else reversed(both):
-                    turn(part)
+                for k in range(len(WHO)):
+                    who = WHO[(i + k) % len(WHO)]
+                    common.settle(self.dir)
+                    (self.weir_part if who == "weir" else self.fio_part)(who, part)
             say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
                 f"{who['weir'][-1] / who['fio'][-1]:.2f}" for who in self.rows.values()))
         median = {name: {who: statistics.median(values) for who, values in rows.items()}
@@ -143,7 +146,8 @@ class Bench:
             "machine": common.machine(), "rounds": self.options.rounds,
             "seconds": self.options.seconds, "data_bytes": self.options.size_bytes,
             "median": median,
-            "ratio": {name: statistics.median(ratios(row)) for name, row in self.rows.items()},
+            "ratio": {who: {name: statistics.median(ratios(row, who))
+                            for name, row in self.rows.items()} for who in ("weir", "again")},
             "runs": self.rows,
         }
 
@@ -173,45 +177,52 @@ def rate(name, value):
     return f"{value / 4096:,.0f}/s" if "4 KiB" in name else f"{value / GB:.2f} GB/s"
 
 
-def ratios(row):
-    """Of each round: how fast the machine is changes from one to the next."""
-    return [weir / fio for weir, fio in zip(row["weir"], row["fio"])]
+def ratios(row, who):
+    """Of each round, to fio's: how fast the machine is changes from one to the next."""
+    return [mine / fio for mine, fio in zip(row[who], row["fio"])]
 
 
-def interval(row):
+def interval(row, who):
     """Where nine of ten medians lie, of rounds drawn anew from those there were."""
-    draws, found = random.Random(1), ratios(row)
+    draws, found = random.Random(1), ratios(row, who)
     medians = sorted(statistics.median(draws.choices(found, k=len(found))) for _ in range(DRAWS))
-    return medians[DRAWS // 20], medians[DRAWS - DRAWS // 20 - 1]
+    return f"{medians[DRAWS // 20]:.2f}-{medians[DRAWS - DRAWS // 20 - 1]:.2f}"
+
+
+def near(result, who):
+    """How many shapes are at 95 % of fio's rate or above, how many within that, of how many."""
+    found = result["ratio"][who].values()
+    return (sum(NEAR <= ratio for ratio in found),
+            sum(NEAR <= ratio <= 1 / NEAR for ratio in found), len(found))
 
 
 def table(result):
-    m, r = result["machine"], result["runs"]
-    near = sum(NEAR <= ratio for ratio in result["ratio"].values())
-    ends = {name: interval(row) for name, row in r.items()}
-    below = sum(high < NEAR for _, high in ends.values())
+    m, r, ratio = result["machine"], result["runs"], result["ratio"]
+    weir, again = near(result, "weir"), near(result, "again")
     text = [
         "# weir bench beside fio",
         "",
         "Written by `make bench` (bench/storage.py); do not edit. What `weir bench` measures and "
         "what its figures mean is in [bench.md](bench.md). The same shapes on data of "
         f"{result['data_bytes'] / 2**30:.2g} GiB in the same directory, "
-        f"{result['seconds']:g} s each, medians of {result['rounds']} rounds in which "
-        "the two take turns, a different one first in each; the ratio is the median of the "
-        "rounds' ratios, and nine of ten such medians lie in the interval when rounds are drawn "
-        "anew from these: what lies within it cannot be told apart. Machine: "
-        f"{m['cores']} cores, Linux {m['kernel']}.",
+        f"{result['seconds']:g} s each, medians of {result['rounds']} rounds in which `weir "
+        "bench`, fio and fio again take turns, a different one first in each. Ratios are to the "
+        "first fio, each the median of the rounds' ratios; nine of ten such medians lie in the "
+        "interval when rounds are drawn anew from these. What fio is to itself is what this "
+        f"machine can tell. Machine: {m['cores']} cores, Linux {m['kernel']}.",
         "",
-        "| shape | weir bench | fio | ratio | interval | p99 weir | p99 fio |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| shape | weir bench | fio | weir to fio | interval | fio to itself | interval | p99 weir "
+        "| p99 fio |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, row in result["median"].items():
         text.append(f"| {name} | {rate(name, row['weir'])} | {rate(name, row['fio'])} | "
-                    f"{result['ratio'][name]:.2f} | {ends[name][0]:.2f}-{ends[name][1]:.2f} | "
+                    f"{ratio['weir'][name]:.2f} | {interval(r[name], 'weir')} | "
+                    f"{ratio['again'][name]:.2f} | {interval(r[name], 'again')} | "
                     f"{span(row['weir_p99'])} | {span(row['fio_p99'])} |")
-    text += ["", f"{near} of {len(result['ratio'])} shapes reach at least 95 % of fio's rate; "
-             f"of {below} the whole interval lies below that. fio's p99 is of completions "
-             "(`clat`), as weir's is.", ""]
+    text += ["", f"At 95 % of fio's rate or above are {weir[0]} of {weir[2]} shapes of `weir "
+             f"bench`, and {again[0]} of fio's own; within five per cent either way {weir[1]} and "
+             f"{again[1]}. fio's p99 is of completions (`clat`), as weir's is.", ""]
     return "\n".join(text)
 
 
