@@ -18,8 +18,9 @@
 #include "util/sys.h"
 
 enum {
-    LOCK_TRIES_MAX = 30000,    /* the store's lock: half a minute for a removal, */
-    GUARD_LOCK_TRIES_MAX = 50, /* a moment for a plain name, or for gc */
+    LOCK_TRIES_MAX = 30000,     /* the store's lock: half a minute for a removal, */
+    NAME_LOCK_TRIES_MAX = 1000, /* a second for the plain name of a new object, */
+    GC_LOCK_TRIES_MAX = 50,     /* a moment for gc */
 };
 
 #define LOCK_NAME ".weir/lock"
@@ -324,12 +325,10 @@ static int dir_is_old(struct file_tier *t, struct weir_dir *dir, const char *bas
 }
 
 /* Holds the store's lock, for moments. Whoever stands still with it (a stopped process) makes a
- * removal fail with -EBUSY in the end; a plain name is not worth even that wait, and gc comes
- * again. */
-static int locked(struct weir_req *req, int (*fn)(struct weir_req *req))
+ * removal fail with -EBUSY in the end; a plain name is not worth that wait, and gc comes again. */
+static int locked(struct weir_req *req, int (*fn)(struct weir_req *req), int tries_max)
 {
-    int fd = weir_lockfile_take(weir_file_tier_of(req)->dirs, LOCK_NAME,
-                                req->guard ? GUARD_LOCK_TRIES_MAX : LOCK_TRIES_MAX);
+    int fd = weir_lockfile_take(weir_file_tier_of(req)->dirs, LOCK_NAME, tries_max);
     if (fd < 0)
         return fd;
     int code = fn(req);
@@ -378,9 +377,12 @@ static int alias_guarded(struct weir_req *req)
     return code ? code : in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to);
 }
 
+/* Whoever has just written an object waits for its name; one that is put back (sync) may wait for
+ * the next gc. */
 static void do_alias(struct weir_req *req)
 {
-    weir_req_take(req, req->guard ? locked(req, alias_guarded)
+    int tries_max = req->sync ? GC_LOCK_TRIES_MAX : NAME_LOCK_TRIES_MAX;
+    weir_req_take(req, req->guard ? locked(req, alias_guarded, tries_max)
                                   : in_dir(req, req->name, WEIR_DIRS_MAKE, alias_to));
 }
 
@@ -394,7 +396,7 @@ static void do_remove(struct weir_req *req)
 {
     size_t size = strlen(req->name);
     bool is_dir = size && req->name[size - 1] == '/';
-    int code = req->guard ? locked(req, remove_guarded)
+    int code = req->guard ? locked(req, remove_guarded, GC_LOCK_TRIES_MAX)
                           : in_dir(req, req->name, WEIR_DIRS_FIND, is_dir ? dir_is_old : remove_in);
     weir_req_take(req, code);
     if (!code)
@@ -447,7 +449,7 @@ static int remove_if(struct weir_req *req)
 static void do_remove_if(struct weir_req *req)
 {
     struct weir_dirs *dirs = weir_file_tier_of(req)->dirs;
-    if (weir_req_take(req, locked(req, remove_if)))
+    if (weir_req_take(req, locked(req, remove_if, LOCK_TRIES_MAX)))
         return;
     weir_dirs_prune(dirs, req->name, weir_name_kept(req->name));
     if (req->name2)

@@ -1,7 +1,10 @@
 /* Writing: what is refused and why, and that a put that ends in any other way than a commit leaves
  * nothing behind.
  */
+#include <sys/file.h>
+
 #include "stores.h"
+#include "util/sys.h"
 
 static weir_store *store;
 static const char *dir;
@@ -247,8 +250,41 @@ static void seals_that_would_be_too_long(void)
     CHECK_EQ(weir_put_open(&put, store, "k", &opts), -EFBIG);
 }
 
+/* On a busy machine others have the store's lock for longer than a moment. */
+static int lock_fd;
+static unsigned naps;
+
+static void nap(uint64_t ns)
+{
+    (void)ns;
+    if (++naps == 500)
+        CHECK(!flock(lock_fd, LOCK_UN));
+}
+
+static void a_plain_name_is_waited_for(void)
+{
+    static struct weir_sys table;
+    const char *busy = tmp_path("busy");
+    weir_store *other = store_at(busy, "inline");
+    table = weir_sys_real;
+    table.sleep_ns = nap;
+    weir_sys = &table;
+    lock_fd = open(path_in(busy, ".weir/lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    CHECK(lock_fd >= 0 && !flock(lock_fd, LOCK_EX));
+    put_seed(other, "k", 1000, 1);
+    CHECK(naps >= 500 && path_there(path_in(busy, "k")));
+    CHECK(!flock(lock_fd, LOCK_EX));
+    put_seed(other, "l", 1000, 1); /* but not for ever: the object is there without it */
+    CHECK(!path_there(path_in(busy, "l")));
+    get_seed(other, "l", 1000, 1);
+    close(lock_fd);
+    weir_sys = &weir_sys_real;
+    weir_store_close(other);
+}
+
 int main(void)
 {
+    RUN(a_plain_name_is_waited_for); /* before there is a thread */
     dir = tmp_path("store");
     store = store_at(dir, NULL);
     RUN(bad_keys);
