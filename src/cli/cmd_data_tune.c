@@ -71,11 +71,13 @@ static int read_lists(struct cli *cli)
 
 /* Up to the last batch, since a small dataset comes in bursts, and the wait for the next one is no
  * part of those that came. From the first one if the consumer works: then there are no bursts, and
- * the question is whether it has to wait later on. */
+ * the question is whether it has to wait later on; one batch takes as long as its work, too. */
 static double samples_per_s(uint64_t batch)
 {
     bool is_later = opts.how.work_ns && result.stats.batches > 1;
-    uint64_t ns = is_later ? result.last_ns - result.first_ns : result.last_ns;
+    uint64_t ns = is_later           ? result.last_ns - result.first_ns
+                  : opts.how.work_ns ? result.time_ns
+                                     : result.last_ns;
     uint64_t samples = is_later ? result.stats.samples - batch : result.stats.samples;
     return ns ? (double)samples / ((double)ns / 1e9) : 0;
 }
