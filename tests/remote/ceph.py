@@ -30,7 +30,8 @@ PROGRAMS = ["ceph", "ceph-authtool", "ceph-mon", "ceph-osd", "monmaptool", "rado
 RGW_PROGRAMS = ["radosgw", "radosgw-admin", "openssl"]
 PREFIX = "weir-ceph-"
 POOLS = {"two": (2, 1), "three": (3, 2)}  # size, and what must be up to serve
-PATIENCE_S = 120  # a busy machine is none that fails
+PATIENCE_S = 300  # a busy machine is none that fails
+PORTS = 103  # three of their own, and a hundred for the OSDs
 PR_SET_PDEATHSIG = 1
 
 CONF = """
@@ -164,7 +165,9 @@ class Cluster:
         self.conf = self.dir / "ceph.conf"
         self.bucket, self.access_key, self.secret_key = "weir", "WEIRTESTKEY", "weir-test-secret"
         self.ca = self.dir / "tls/ca.pem"
-        self.rgw_port, self.rgw_tls_port = free_port(), free_port()
+        first = free_port(PORTS)  # together: one by one the same could come twice
+        self.rgw_port, self.rgw_tls_port, self.mon_port, self.osd_port = range(first, first + 4)
+        self.osd_port_end = first + PORTS - 1
         self.env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
         self.env["CEPH_CONF"] = str(self.conf)
 
@@ -293,15 +296,14 @@ class Cluster:
     def write_conf(self):
         for name in ("mon", "run", "log", "crash", "rgw", "tls"):
             (self.dir / name).mkdir()
-        ports = free_port(100)
-        self.mon_port, self.fsid = free_port(), str(uuid.uuid4())
+        self.fsid = str(uuid.uuid4())
         certificate = self.dir / "tls/server"
         endpoints = (f"endpoint=127.0.0.1:{self.rgw_port} ssl_endpoint=127.0.0.1:"
                      f"{self.rgw_tls_port} ssl_certificate={certificate}.pem "
                      f"ssl_private_key={certificate}.key")
         self.conf.write_text(CONF.format(
-            dir=self.dir, fsid=self.fsid, mon_port=self.mon_port, osd_port=ports,
-            osd_port_end=ports + 99, osd_bytes=self.osd_bytes, endpoints=endpoints))
+            dir=self.dir, fsid=self.fsid, mon_port=self.mon_port, osd_port=self.osd_port,
+            osd_port_end=self.osd_port_end, osd_bytes=self.osd_bytes, endpoints=endpoints))
 
     def write_keys(self):
         keyring = self.dir / "keyring"

@@ -7,7 +7,7 @@ import subprocess
 
 from conftest import WEIR
 
-PATIENCE_S = 180  # longer than any budget that tests set: who takes as long hangs
+PATIENCE_S = 600  # longer than any budget that tests set: who takes as long hangs
 
 
 class Result:

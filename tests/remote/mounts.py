@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 ADDRESS = "10.77.0.1"  # bricks may not be at localhost; nobody sees this network
-PATIENCE_S = 60
+PATIENCE_S = 300
 SIOCSIFFLAGS, SIOCSIFADDR, IFF_UP_RUNNING = 0x8914, 0x8916, 0x41
 
 
@@ -34,7 +34,7 @@ def missing(*programs):
     return f"{', '.join(gone)} not installed: tools/setup test" if gone else None
 
 
-def within(kind, *words, env=None, timeout=600):
+def within(kind, *words, env=None, timeout=1200):
     """Runs this program in namespaces of its own; what came of it, as of subprocess.run()."""
     own = ["--net"] if kind == "gluster" else []
     with tempfile.TemporaryDirectory(prefix="weir-mount-") as scratch:

@@ -20,7 +20,7 @@ import ceph
 PREFIX = "weir-swift-"
 PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
 ACCESS_KEY, SECRET_KEY, BUCKET = "test:tester", "swift-test-secret", "weir"
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 SWIFT_CONF = """
 [swift-hash]

@@ -12,6 +12,11 @@ FAST = ["--seconds", "0.05", "--size", "16M", "--long-write", "16M", "--blocks",
         "--depths", "1,8", "--threads", "2"]
 
 
+def reset_signals():
+    """A background pytest hands ignored signals down, and weir respects those."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Remote:
     """A URL, and the names below it as another client sees them."""
 
@@ -20,7 +25,8 @@ class Remote:
 
     def start(self, *args):
         return subprocess.Popen([WEIR, "--json", "bench", self.url, *args], env=self.env,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                preexec_fn=reset_signals, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
 
     def run(self, *args):
         process = self.start(*args)
@@ -72,7 +78,7 @@ def test_stopped_and_killed(remote):
         while len(mine(remote)) < 4:
             assert process.poll() is None, process.communicate()
         process.send_signal(number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert bool(mine(remote)) == (number == signal.SIGKILL)
     assert remote.run("--clean")["removed"] == 1
     # What a blob consists of that was never committed is no name, but gc's.

@@ -28,7 +28,7 @@ class Client:
 
     def __call__(self, method, path, body=None, **headers):
         if self.connection is None:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             self.connection.request(method, "/box/" + path, body, names)

@@ -13,7 +13,7 @@ from conftest import BUILD, WEIR
 
 def weir(*args, rc=0, env=None, input=None):
     done = subprocess.run([WEIR, *args], env={**os.environ, **(env or {})}, input=input,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     assert done.returncode == rc, (args, done.stderr.decode(), done.stdout[-500:])
     return done.stdout if rc == 0 else done.stderr.decode()
 

@@ -12,9 +12,9 @@ import pytest
 
 from conftest import WEIR
 
-BUDGET_S = 60
-SLACK_S = 60  # a machine that is busy with other things is no fault
-PATIENCE_S = 180
+BUDGET_S = 300
+SLACK_S = 240  # a machine that is busy with other things is no fault
+PATIENCE_S = 600
 
 
 class Load:
@@ -92,24 +92,24 @@ def weir_fails(url, *args, input=None):
     done = subprocess.run([WEIR, "--store", url, *args], input=input, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=PATIENCE_S)
     assert done.returncode == 1, done.stdout
-    assert time.monotonic() - start < 4 + SLACK_S
+    assert time.monotonic() - start < 10 + SLACK_S
     return done.stderr.decode()
 
 
 def test_no_wait_without_an_end(cluster):
-    url = cluster.rados_store("wait", timeout="4s")
-    subprocess.run([WEIR, "--store", url, "put", "-", "key"], input=b"x", check=True)
+    good, url = cluster.rados_store("wait"), cluster.rados_store("wait", timeout="10s")
+    subprocess.run([WEIR, "--store", good, "put", "-", "key"], input=b"x", check=True)
     for name in ("osd.0", "osd.1", "osd.2"):
         cluster.pause(name)
     line = weir_fails(url, "get", "key", "-")
-    assert "did not answer within 4 s" in line and "ceph -s" in line
+    assert "did not answer within 10 s" in line and "ceph -s" in line
     for name in ("osd.0", "osd.1", "osd.2"):
         cluster.resume(name)
     cluster.wait_up(cluster.osds)
     cluster.pause("mon")
     assert "no monitor of the cluster answers" in weir_fails(url, "get", "key", "-")
     cluster.resume("mon")
-    out = subprocess.run([WEIR, "--store", cluster.rados_store("wait"), "get", "key", "-"],
+    out = subprocess.run([WEIR, "--store", good, "get", "key", "-"],
                          stdout=subprocess.PIPE, check=True).stdout
     assert out == b"x"
 

@@ -4,6 +4,7 @@ when it is not theirs, not there, or not what it should be.
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -16,7 +17,7 @@ class Store:
 
     def run(self, *args, rc=0, url=None, **env):
         done = subprocess.run([WEIR, "--store", url or self.url, *map(str, args)], text=True,
-                              env={**self.env, **env}, timeout=120, capture_output=True)
+                              env={**self.env, **env}, timeout=300, capture_output=True)
         assert done.returncode == rc, (args, done.stdout[-2000:], done.stderr[-2000:])
         assert self.env["AWS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr
         return done.stdout if rc == 0 else done.stderr
@@ -67,7 +68,8 @@ def test_what_a_killed_writer_left_goes(store, rgw):
         try:
             writer.stdin.write(bytes(40 << 20))
             writer.stdin.flush()
-            for _ in range(600):
+            end = time.monotonic() + 300
+            while time.monotonic() < end:
                 if uploads(rgw, "test_what_a_killed_writer_left_goes"):
                     break
             assert uploads(rgw, "test_what_a_killed_writer_left_goes") == 1
@@ -85,7 +87,7 @@ def test_what_a_killed_writer_left_goes(store, rgw):
 def test_checkpoints(store):
     store.run("init")
     command = [BUILD / "tests/cli/makeckpt", store.url, "run", "3", "4", "1", "{}", "1000"]
-    subprocess.run(command, env=store.env, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(command, env=store.env, check=True, timeout=300, stdout=subprocess.DEVNULL)
     assert "run" in store.run("ckpt", "ls")
     assert "verified" in store.run("ckpt", "verify", "run")
 
@@ -99,7 +101,7 @@ def test_python(store):
     env = {**store.env, "PYTHONPATH": str(BUILD / "python")}
     if "asan" in str(BUILD):
         pytest.skip("the package is not made for that")
-    subprocess.run(["/usr/bin/python3", "-c", program, store.url], env=env, check=True, timeout=60)
+    subprocess.run(["/usr/bin/python3", "-c", program, store.url], env=env, check=True, timeout=300)
 
 
 def test_a_dataset_of_others(store, rgw, tmp_path):
@@ -108,7 +110,7 @@ def test_a_dataset_of_others(store, rgw, tmp_path):
         rgw.s3().request("PUT", f"/{rgw.bucket}/test_a_dataset_of_others/{shard}.jsonl",
                          body=lines.encode())
     args = [WEIR, "--json", "data", "stream", store.url, "--cache", tmp_path / "cache"]
-    done = subprocess.run(args, env=store.env, check=True, timeout=60, capture_output=True)
+    done = subprocess.run(args, env=store.env, check=True, timeout=300, capture_output=True)
     assert json.loads(done.stdout)["samples"] == 3000
     assert listed(rgw, "test_a_dataset_of_others/.weir/") == []  # nothing was written there
 
@@ -126,5 +128,5 @@ def test_what_people_are_told(store, rgw, tmp_path):
     closed = url.replace(str(rgw.rgw_port), "1") + "&timeout=1s"
     assert "endpoint=" in store.run("ls", rc=1, url=closed)
     untrusted = rgw.s3_store("x", tls=True).split("&ca=")[0]
-    assert "ca=FILE" in store.run("ls", rc=1, url=untrusted + "&timeout=2s")
+    assert "ca=FILE" in store.run("ls", rc=1, url=untrusted + "&timeout=10s")
     assert "region" in store.run("ls", rc=1, url=url + "&region=no%20region")

@@ -26,7 +26,7 @@ def server(request):
 
 def client_of(server, tmp_path, prefix, more=""):
     url, env, secret = server
-    return Client(tmp_path, f"s3://weir/{prefix}?endpoint={url}&timeout=30s{more}", env, [secret])
+    return Client(tmp_path, f"s3://weir/{prefix}?endpoint={url}&timeout=60s{more}", env, [secret])
 
 
 def test_commits_are_refused(server, tmp_path):

@@ -4,6 +4,7 @@ either), not with --json, not in process titles; and what was freed is wiped.
 import os
 import re
 import subprocess
+import threading
 import time
 
 import pytest
@@ -34,7 +35,7 @@ def weir(tmp_path, url, *command, **env):
     (tmp_path / "file").write_bytes(b"some bytes")
     done = subprocess.run([WEIR, "--store", url, *command], cwd=tmp_path, env=environment(**env),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=120)
+                          stderr=subprocess.STDOUT, timeout=300)
     text = done.stdout.decode(errors="replace")
     assert not told(text), (command, told(text))
     return done.returncode, text
@@ -95,11 +96,13 @@ def test_secrets_in_urls_are_refused(tmp_path, url):
 
 def test_process_titles(tmp_path):
     """What others see of it while it runs: its words, and the names of its threads."""
+    seen_enough = threading.Event()
+
     def slow(request):
-        time.sleep(0.3)
+        seen_enough.wait(60)
         return echo(403, "AccessDenied", "Message")(request)
     with Service(slow) as server:
-        url = f"s3://box/p?endpoint={server.url}&timeout=2s"
+        url = f"s3://box/p?endpoint={server.url}&timeout=60s"
         process = subprocess.Popen([WEIR, "--store", url, "ls"], env=environment(**ENV),
                                    cwd=tmp_path, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
@@ -108,6 +111,7 @@ def test_process_titles(tmp_path):
         seen = open(f"/proc/{process.pid}/cmdline").read()
         for task in os.listdir(f"/proc/{process.pid}/task"):
             seen += open(f"/proc/{process.pid}/task/{task}/comm").read()
+        seen_enough.set()
         process.wait()
         assert "--store" in seen and not told(seen)
 

@@ -20,7 +20,7 @@ def server(request):
 def weir(store, *words, rc=0, input=b""):
     base = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "WEIR_"))}
     done = subprocess.run([WEIR, "--store", store, *words], input=input, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env={**base, **KEYS}, timeout=120)
+                          stderr=subprocess.PIPE, env={**base, **KEYS}, timeout=300)
     assert done.returncode == rc, (words, done.stderr.decode())
     return done.stdout, done.stderr.decode()
 
