@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("WEIR_BIN", ROOT / "build/plain/src/cli/weir")).resolve()
+PATIENCE_S = 300  # a hang is found, and a machine that is busy with other things is none
 
 
 def reset_signals():
@@ -52,7 +53,7 @@ class Weir:
         process = self.start(*args, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, **more)
         out, err = process.communicate(input.encode() if isinstance(input, str) else input,
-                                       timeout=60)
+                                       timeout=PATIENCE_S)
         result = Result(process.returncode, out, err)
         assert result.rc == rc, f"{args}: exit {result.rc}, not {rc}\n{result.err}{out[:2000]}"
         # A sanitizer's report, or an assertion, must not pass for an expected failure.
@@ -116,7 +117,7 @@ def is_polite(process):
     return bool(int(ignored, 16) >> (signal.SIGPIPE - 1) & 1)
 
 
-def wait_for(condition, what, seconds=60):
+def wait_for(condition, what, seconds=PATIENCE_S):
     """Waits until condition() is true; how long is no matter, but not forever."""
     end = time.monotonic() + seconds
     while not condition():

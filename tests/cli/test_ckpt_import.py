@@ -5,7 +5,7 @@ import signal
 import struct
 import subprocess
 
-from conftest import wait_for
+from conftest import PATIENCE_S, wait_for
 
 MIB = 1 << 20
 
@@ -67,7 +67,7 @@ def test_stopped(weir):
                          "m.safetensors", "run", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for(lambda: list((weir.store / ".weir/tmp").glob("*")), "the writer")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130 and err == b"weir: stopped by SIGINT\n"
     assert not list((weir.store / "ckpt/run").glob("*/model.safetensors"))
     weir("ckpt", "import", "m.safetensors", "run")

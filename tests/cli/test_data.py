@@ -9,7 +9,7 @@ import tarfile
 
 import pytest
 
-from conftest import wait_for
+from conftest import PATIENCE_S, wait_for
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_a_kill_costs_a_second(data, tmp_path, jobs):
     shards = 200
     for i in range(shards):
         data.file(f"d/{i:03}.tar", tar([(f"{i}-{k}", {"txt": b"hi"}) for k in range(3)]))
-    slow = f"file:{tmp_path}/d?fault_ops=read&fault_delay=20ms"
+    slow = f"file:{tmp_path}/d?fault_ops=read&fault_delay=100ms"
     process = data.start("data", "index", slow, "-j", jobs, stdout=subprocess.DEVNULL)
     wait_for(lambda: parts(tmp_path), "a part of the index")
     process.send_signal(signal.SIGKILL)
@@ -207,5 +207,5 @@ def test_two_at_once(data, tmp_path):
     for i in range(20):
         data.file(f"d/{i:03}.tar", tar([(f"{i}-{k}", {"txt": b"hi"}) for k in range(3)]))
     both = [data.start("--json", "data", "index", "d", stdout=subprocess.PIPE) for _ in range(4)]
-    docs = [json.loads(p.communicate(timeout=60)[0]) for p in both]
+    docs = [json.loads(p.communicate(timeout=PATIENCE_S)[0]) for p in both]
     assert [d["samples"] for d in docs] == [60] * 4 and len({d["digest"] for d in docs}) == 1

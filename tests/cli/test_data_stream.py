@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import is_polite, wait_for
+from conftest import PATIENCE_S, is_polite, wait_for
 from test_data import data, tokens  # noqa: F401 (data is a fixture)
 from test_terminal import on_terminal
 
@@ -165,7 +165,7 @@ def test_stopped(corpus, number, rc, form):
     wait_for(lambda: is_polite(process), "the loader")
     time.sleep(0.3)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == rc
     if form:
         doc = json.loads(out)

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import is_polite, wait_for
+from conftest import PATIENCE_S, is_polite, wait_for
 from test_data import data, tokens  # noqa: F401 (data is a fixture)
 from test_data_stream import SEQ
 
@@ -127,15 +127,15 @@ def test_stopped(corpus):
                            "1h", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for(lambda: is_polite(process), "the loader")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130 and err == b""
     assert json.loads(out)["error"]["code"] == "EINTR"
-    process = corpus.start("data", "tune", "d & <x>", *SEQ, "--batch", "8", "--seconds", "0.3",
+    process = corpus.start("data", "tune", "d & <x>", *SEQ, "--batch", "8", "--seconds", "1",
                            "--threads", ",".join("1" * 16), stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE)
     for _ in range(3):  # two lines of a head, and the first try
         process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130 and err == b"weir: stopped by SIGINT\n"
     assert b"<- best" in out and b"in Python" in out

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import BIN, ROOT
+from conftest import BIN, PATIENCE_S, ROOT
 
 
 @pytest.mark.parametrize("option, path", [("--man", "man/weir.1"),
@@ -32,7 +32,7 @@ def test_the_demo(tmp_path):
     """The tour of `make demo`; it checks each of its steps itself."""
     done = subprocess.run([ROOT / "tools/demo", BIN], env={"PATH": "/usr/bin:/bin",
                           "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=120)
+                          stderr=subprocess.STDOUT, timeout=PATIENCE_S)
     text = done.stdout.decode()
     assert done.returncode == 0, text
     assert "damaged in block 11 (bytes 11534336-12582911)" in text
@@ -46,6 +46,6 @@ def test_the_demo_notices(tmp_path):
     fake.write_text(f'#!/bin/sh\ncase "$*" in *damaged*) exit 0;; esac\nexec "{BIN}" "$@"\n')
     fake.chmod(0o755)
     done = subprocess.run([ROOT / "tools/demo", fake], env={"PATH": "/usr/bin:/bin"},
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert b"did not behave" in done.stderr

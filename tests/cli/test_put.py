@@ -250,7 +250,7 @@ def test_standard_input_needs_a_key(weir, args):
 def test_a_file_that_changes_meanwhile(weir):
     path = weir.file("f", b"x" * (8 * MIB))
     weir("init")
-    slow = f"file://{weir.store}?write_rate=8M"
+    slow = f"file://{weir.store}?write_rate=1M"
     process = weir.start("--store", slow, "put", "f", stderr=-1)
     tmp = weir.store / ".weir/tmp"
     wait_for(lambda: list(tmp.glob("*")), "the writer")

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from conftest import ROOT, is_polite, wait_for
+from conftest import PATIENCE_S, ROOT, is_polite, wait_for
 
 SVG, HTML = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xhtml}"
 GB = 10**9
@@ -324,6 +324,6 @@ def test_stopped(weir):
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         wait_for(lambda: is_polite(process), "the simulation")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 130
         assert json.loads(out)["error"]["code"] == "EINTR" if form else b"stopped by SIGINT" in err

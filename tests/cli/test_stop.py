@@ -6,14 +6,14 @@ import subprocess
 
 import pytest
 
-from conftest import BIN, is_polite, wait_for
+from conftest import BIN, PATIENCE_S, is_polite, wait_for
 
 MIB = 1 << 20
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
 
-def slow(weir, option="write_rate", rate="4M"):
+def slow(weir, option="write_rate", rate="1M"):
     return f"file://{weir.store}?{option}={rate}"
 
 
@@ -30,7 +30,7 @@ def test_put_from_a_pipe(weir, number, rc):
     process.stdin.flush()
     wait_for(lambda: tmp_files(weir), "the writer")
     process.send_signal(number)
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE_S)
     assert process.returncode == rc
     assert process.stderr.read() == f"weir: stopped by {number.name}\n".encode()
     assert weir.keys() == ["before"] and weir.debris() == ([], 0)
@@ -39,47 +39,47 @@ def test_put_from_a_pipe(weir, number, rc):
 @pytest.mark.parametrize("number, rc", SIGNALS)
 def test_recursive_put(weir, number, rc):
     weir("init")
-    for i in range(12):
-        weir.file(f"tree/{i:02}", os.urandom(MIB))
+    for i in range(40):
+        weir.file(f"tree/{i:02}", os.urandom(MIB // 4))
     process = weir.start("--store", slow(weir), "put", "-r", "tree", "k", "--jobs", "2", **PIPES)
     process.stdout.readline()
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     keys = weir.keys()
     assert process.returncode == rc
-    assert 1 <= len(keys) < 12
+    assert 1 <= len(keys) < 40
     done = f"weir: stopped by {number.name}: {len(keys)} object{'s' * (len(keys) > 1)} stored "
-    assert err.decode().startswith(done) and f"{12 - len(keys)} not stored" in err.decode()
+    assert err.decode().startswith(done) and f"{40 - len(keys)} not stored" in err.decode()
     assert weir.debris() == ([], 0)
     weir("verify")
     again = weir("put", "-r", "tree", "k").lines[-1]
     assert f"{len(keys)} unchanged" in again
-    assert len(weir.keys()) == 12
+    assert len(weir.keys()) == 40
 
 
 def test_recursive_put_in_json(weir):
     weir("init")
-    for i in range(8):
-        weir.file(f"tree/{i}", os.urandom(MIB))
+    for i in range(40):
+        weir.file(f"tree/{i:02}", os.urandom(MIB // 4))
     process = weir.start("--store", slow(weir), "--json", "put", "-r", "tree", "k", "-j1", **PIPES)
-    wait_for(lambda: weir.keys(), "the first object")
+    wait_for((weir.store / "k/00").exists, "the first object")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     doc = json.loads(out)
     assert process.returncode == 130 and err == b""
     assert doc["error"]["code"] == "EINTR" and doc["done"] == len(weir.keys())
     states = [o["status"] for o in doc["objects"]]
-    assert states == ["stored"] * doc["done"] + ["skipped"] * (8 - doc["done"])
+    assert states == ["stored"] * doc["done"] + ["skipped"] * (40 - doc["done"])
 
 
 @pytest.mark.parametrize("args", [["get", "k", "out"], ["get", "-r", "d", "out"]])
 def test_get(weir, args):
-    for key in "k", "d/1", "d/2":
-        weir.put(key, os.urandom(24 * MIB))
-    process = weir.start("--store", slow(weir, "read_rate", "16M"), *args, **PIPES)
+    for key, size in ("k", 96), ("d/1", 48), ("d/2", 48):
+        weir.put(key, bytes(size * MIB))
+    process = weir.start("--store", slow(weir, "read_rate", "8M"), *args, **PIPES)
     wait_for(lambda: list(weir.cwd.rglob(".weir-get-*")), "the temporary file")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert not list(weir.cwd.rglob(".weir-get-*"))
     assert not [p for p in weir.cwd.rglob("out*") if p.is_file()]
@@ -88,10 +88,10 @@ def test_get(weir, args):
 def test_verify(weir):
     for i in range(3):
         weir.put(f"k{i}", bytes(70 * MIB))
-    process = weir.start("--store", slow(weir, "read_rate", "60M"), "verify", "-j1", **PIPES)
+    process = weir.start("--store", slow(weir, "read_rate", "15M"), "verify", "-j1", **PIPES)
     wait_for(lambda: is_polite(process), "the handler")
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143
     assert b"stopped by SIGTERM: " in err and b"not verified" in err
 
@@ -101,20 +101,20 @@ def test_cat_that_nobody_reads(weir):
     process = weir.start("cat", "k", **PIPES)
     process.stdout.read(1)  # it is blocked in a write now, or will be
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=PATIENCE_S) == 130
 
 
 def test_the_second_one_kills(weir):
     weir("init")
     weir.file("f", os.urandom(40 * MIB))
-    process = weir.start("--store", slow(weir, rate="1M"), "put", "f", **PIPES)
+    process = weir.start("--store", slow(weir), "put", "f", **PIPES)
     wait_for(lambda: tmp_files(weir), "the writer")
     process.send_signal(signal.SIGINT)
     try:
         process.wait(timeout=0.3)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) in (130, -signal.SIGINT)
+    assert process.wait(timeout=PATIENCE_S) in (130, -signal.SIGINT)
     assert weir.keys() == []
 
 
@@ -128,7 +128,7 @@ def test_ignored_signals_stay_ignored(weir):
     process.stdin.flush()
     wait_for(lambda: tmp_files(weir), "the writer")
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0 and weir.keys() == ["k"]
 
 
@@ -143,7 +143,7 @@ def test_closed_pipe(weir, command):
     process.stdout.close()
     err = process.stderr.read()
     # By exit code, or by the signal itself: a shell shows 141 for both.
-    assert process.wait(timeout=30) in (141, -signal.SIGPIPE)
+    assert process.wait(timeout=PATIENCE_S) in (141, -signal.SIGPIPE)
     assert err == b""
 
 
@@ -152,7 +152,7 @@ def test_put_goes_on_without_a_reader(weir):
         weir.file(f"tree/{i}")
     process = weir.start("put", "-r", "tree", "k", **PIPES)
     process.stdout.close()
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE_S)
     assert len(weir.keys()) == 20
 
 
@@ -165,7 +165,7 @@ def test_closed_streams(weir):
             os.close(fd)
     for args, rc in (["put", "f"], 1), (["put", "f"], 1), (["put", "missing"], 1), (["ls"], 1):
         process = subprocess.Popen([BIN, *args], cwd=weir.cwd, env=weir.env, preexec_fn=close_all)
-        assert process.wait(timeout=30) == rc
+        assert process.wait(timeout=PATIENCE_S) == rc
     assert weir("cat", "f").raw == (weir.cwd / "f").read_bytes()
     weir("verify")
     assert weir.debris() == ([], 0)
@@ -176,6 +176,6 @@ def test_output_that_cannot_be_written(weir):
     for args in ["ls"], ["--json", "ls"], ["stat", "k"], ["version"]:
         with open("/dev/full", "w") as full:
             process = weir.start(*args, stdout=full, stderr=subprocess.PIPE)
-            err = process.communicate(timeout=30)[1]
+            err = process.communicate(timeout=PATIENCE_S)[1]
         assert process.returncode == 1
         assert err == b"weir: cannot write to standard output: No space left on device\n"

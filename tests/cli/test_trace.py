@@ -12,7 +12,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import BIN, reset_signals, wait_for
+from conftest import BIN, PATIENCE_S, reset_signals, wait_for
 
 needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 KIB, MIB = 1 << 10, 1 << 20
@@ -207,7 +207,7 @@ def test_signals_reach_it_and_the_report_comes(weir, number, group):
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert out.startswith(b"got %d\n" % number) and process.returncode == 5, err
     doc = json.loads((weir.cwd / "report.json").read_text())
     assert doc["data"]["read_bytes"] == 100 and doc["status"] == 5

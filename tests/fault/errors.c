@@ -17,7 +17,7 @@
 #include "proc.h"
 #include "test.h"
 
-enum { MIB = 1 << 20, HANG_MS = 60000 };
+enum { MIB = 1 << 20, HANG_MS = 300000 };
 
 static char root[2 * PLACE_ROOM];
 static const struct content small = {1, 5000}, middle = {2, 3 * MIB + 5};

@@ -19,7 +19,7 @@
 #include "test.h"
 #include "util/sys.h"
 
-enum { MIB = 1 << 20, RACES = 20, HANG_MS = 120000 };
+enum { MIB = 1 << 20, RACES = 20, HANG_MS = 300000 };
 
 static const uint64_t sizes[] = {
     0, 1, 4095, 4096, 4097, 131071, 131073, 2 * MIB - 1, 2 * MIB - 512, 2 * MIB,

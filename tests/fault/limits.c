@@ -18,7 +18,7 @@
 #include "test.h"
 
 enum {
-    HANG_MS = 60000,
+    HANG_MS = 300000,
     DESCRIPTORS = 20, /* with this many more than it has, a process can do everything */
     SMALL = 5000,
     MIDDLE = (3 << 20) + 777,

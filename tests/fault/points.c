@@ -25,7 +25,7 @@ enum {
     POINTS_MAX = 120, /* no operation makes more such calls */
     GRACE_S = 1,
     STOP_MS = 1300,
-    HANG_MS = 60000,
+    HANG_MS = 300000,
     TRIES_MAX = 20,
     MIB = 1 << 20,
 };

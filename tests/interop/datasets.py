@@ -14,7 +14,7 @@ def program():
 
 def run(*args):
     """What it says, and its errors."""
-    done = subprocess.run([program(), *map(str, args)], capture_output=True, timeout=300)
+    done = subprocess.run([program(), *map(str, args)], capture_output=True, timeout=900)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 

@@ -60,7 +60,7 @@ def test_save_and_load(store):
     with weir.Checkpointer(store, "r") as ck:
         saving = ck.save(7, state, meta={"note": "x"}, loader={"epoch": 1, "seen": np.arange(3)},
                          loss=2.5, grad_norm=0.25)
-        saving.wait(timeout=60)
+        saving.wait(timeout=300)
         assert saving.done() and saving.done("node")
         loaded = ck.load()
     assert loaded.step == 7 and loaded.user == {"note": "x"}
@@ -258,7 +258,7 @@ def test_ranks_share_what_they_have_in_common(store, tmp_path):
                "rank": ck.rank} for ck in ranks]
     saves = [ck.save(1, state) for ck, state in zip(ranks, states)]
     for saving in saves:
-        saving.wait(timeout=60)
+        saving.wait(timeout=300)
     for ck, state in zip(ranks, states):
         assert same(ck.load(1).state, state)
     assert same(ranks[1].load(1, only=["own"]).state["own"], states[1]["own"])
@@ -279,7 +279,7 @@ def test_a_tensor_that_nobody_writes_is_noticed(store):
                                                     if ck.rank == 0}}) for ck in ranks]
     for saving in saves:  # whoever would have committed it, and whoever waits for that
         with pytest.raises(weir.DamagedError, match="not committed: .* replicated"):
-            saving.wait(timeout=60)
+            saving.wait(timeout=300)
     assert ranks[0].load() is None
     for ck in ranks:
         ck.close()
@@ -298,7 +298,7 @@ def test_a_save_that_fails_on_one_rank_spoils_no_other(store):
             else:
                 saves.append(ck.save(step, state))
     for saving in saves:
-        saving.wait(timeout=60)
+        saving.wait(timeout=300)
     assert ranks[0].steps() == [2]
     for ck in ranks:
         ck.close()
@@ -312,7 +312,7 @@ def test_errors_of_a_save_come_out(tmp_path):
             newer.save(2, {"w": np.zeros(3)}, wait=True)
         ck.save(3, {"w": np.zeros(3)})  # nobody asks
         with pytest.raises(weir.StaleError, match="earlier save"):
-            for _ in range(100):
+            for _ in range(6000):  # the failure takes its time
                 ck.save(4, {"w": np.zeros(3)})
                 time.sleep(0.05)
         with pytest.raises(weir.StaleError):
@@ -323,7 +323,7 @@ def test_errors_of_a_save_come_out(tmp_path):
 
 def test_cancel(store):
     with weir.Checkpointer(store, "r", rate=1 << 20) as ck:
-        saving = ck.save(1, {"w": np.zeros(8 << 20, "u1")})
+        saving = ck.save(1, {"w": np.zeros(32 << 20, "u1")})
         saving.cancel()
         with pytest.raises(OSError, match="cancelled"):
             saving.wait()
@@ -332,12 +332,14 @@ def test_cancel(store):
 
 def test_what_a_save_waited_for_is_counted(store):
     with weir.Checkpointer(store, "r", rate=16 << 20, queue=1) as ck:
-        for step in range(3):
+        for step in range(100):  # on a busy machine the queue may be empty again before the next
             ck.save(step, {"w": np.zeros(2 << 20, "u1")})
-        stats = ck.stats()
-        assert stats["saves"] == 3 and stats["bytes"] > 6 << 20
+            stats = ck.stats()
+            assert stats["saves"] == step + 1 and stats["bytes"] > (step + 1) * (2 << 20)
+            if step >= 2 and stats["stall_queue_s"] > 0:
+                break
         assert stats["stall_queue_s"] > 0
-    assert ck.stats()["saves"] == 3
+    assert ck.stats()["saves"] == step + 1
 
 
 def test_stats_of_one_that_saved_nothing_fence_nobody_off(store):
@@ -559,7 +561,7 @@ def test_what_every_rank_found_is_known(store):
         saves = [ck.save(1, {"own": np.array([math.nan if ck.rank else 0.0]), "w": np.ones(3)})
                  for ck in ranks]
     for saving in saves:
-        saving.wait(timeout=60)
+        saving.wait(timeout=300)
     assert ranks[0].nonfinite(1) == ranks[1].nonfinite() == ["own@1"]
     for ck in ranks:
         ck.close()
@@ -569,7 +571,7 @@ def test_a_position_of_other_ranks_is_warned_of(store, caplog):
     token = "job 21"
     ranks = [weir.Checkpointer(store, "r", rank=i, ranks=2, token=token) for i in range(2)]
     for saving in [ck.save(1, {"w": np.ones(3)}, loader={"at": ck.rank}) for ck in ranks]:
-        saving.wait(timeout=60)
+        saving.wait(timeout=300)
     for ck in ranks:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

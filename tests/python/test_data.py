@@ -340,7 +340,7 @@ def test_in_a_child(lines, method):
     queue = context.Queue()
     child = context.Process(target=_child, args=(ds, queue))
     child.start()
-    got = queue.get(timeout=60)
+    got = queue.get(timeout=300)
     child.join()
     assert got == whole
     assert numbers(ds) == whole[8:]

@@ -1,4 +1,5 @@
 """examples/train.py, killed and started again, has the losses of a run that was left alone."""
+import fcntl
 import os
 import random
 import subprocess
@@ -8,22 +9,23 @@ import pytest
 
 pytest.importorskip("torch")
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "train.py")
-STEPS = 400  # so many that a killer who is late still comes in time
+STEPS = 400  # more than three lives get to, also if their killer is late
 
 
 def train(store, kill_after=None):
     """Runs it, kills it when it has said that many steps; returns {step: loss in hex}."""
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # bytes, a line at a time
         [sys.executable, EXAMPLE, "--store", store, "--steps", str(STEPS), "--every", "5"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
         env=dict(os.environ, OMP_NUM_THREADS="1"))
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)  # it is not more than 91 lines ahead
     losses = {}
     for line in process.stdout:
-        words = line.split()
+        words = line.decode().split()
         losses[int(words[1])] = words[3]
         if len(losses) == kill_after:
             process.kill()
-    err = process.stderr.read()
+    err = process.stderr.read().decode()
     code = process.wait()
     assert code == (0 if kill_after is None else -9), err
     return losses
@@ -36,7 +38,7 @@ def test_killed_and_resumed_to_the_same_losses(tmp_path):
     pieces = {}
     resumed = 0
     for _ in range(3):
-        part = train(str(tmp_path / "killed"), kill_after=rng.randint(30, 100))
+        part = train(str(tmp_path / "killed"), kill_after=rng.randint(30, 40))
         resumed += min(part) > 1
         for step, loss in part.items():
             assert pieces.setdefault(step, loss) == loss, f"step {step} came out differently"

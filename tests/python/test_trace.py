@@ -31,7 +31,7 @@ def trace(weir_bin, tmp_path):
         done = subprocess.run([weir_bin, "--json", "trace", "-o", report, "--", *job(*args)],
                               env={**os.environ, "WEIR_CACHE": str(tmp_path / "cache"),
                                    **(env or {})},
-                              stdout=subprocess.PIPE, check=True, timeout=300)
+                              stdout=subprocess.PIPE, check=True, timeout=900)
         return json.loads(report.read_text()), json.loads(done.stdout)
     return run
 
@@ -111,6 +111,9 @@ def test_a_loop_that_saves(trace, tmp_path):
     assert doc["syncs"] == 1
     assert "2 of 3 large files" in advice(doc, "fsync-missing")["what"]
     assert kinds(doc, "danger") == ["fsync-missing"]
-    waited = advice(doc, "checkpoint")
-    assert "weir.Checkpointer" in waited["command"]
-    assert 0.5 * seen["stall_s"] <= waited["now_s"] <= 1.05 * seen["stall_s"]
+    # All of it lies within what the loop saw.
+    assert 0.2 * seen["stall_s"] <= doc["bursts_busy_s"] <= 1.05 * seen["stall_s"]
+    if doc["bursts_busy_s"] > 0.03 * doc["seconds"]:  # torch may take long to be imported
+        waited = advice(doc, "checkpoint")
+        assert "weir.Checkpointer" in waited["command"]
+        assert waited["now_s"] == pytest.approx(doc["bursts_busy_s"])

@@ -6,7 +6,7 @@
 #include "stores.h"
 
 enum { RANKS = 2, BIG = (2 << 20) - 4096, SMALL = 5000, FLIPS = 120, FILES_MAX = 200 };
-#define LONG_NS  60000000000ull
+#define LONG_NS  300000000000ull
 #define RUN_NAME "run"
 
 static weir_store *store;

@@ -251,7 +251,7 @@ static void more_files_than_slots(void)
 /* No engine keeps a file open behind the back of its owner: a lock on it is gone. */
 static void closed_is_closed(void)
 {
-    enum { LEN = 131072, TRIES = 5000 };
+    enum { LEN = 131072, TRIES = 60000 };
     struct weir_file file = file_of(sample(), O_RDONLY);
     uint8_t *buf = data_buffer(LEN, 0);
     struct weir_req req = {0};

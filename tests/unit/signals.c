@@ -12,7 +12,8 @@ static void look(const char *task, unsigned *threads)
     unsigned long long blocked = 0;
     snprintf(path, sizeof path, "/proc/self/task/%s/status", task);
     FILE *status = fopen(path, "r");
-    CHECK(status);
+    if (!status)
+        return; /* it has ended meanwhile */
     while (fgets(line, sizeof line, status)) {
         sscanf(line, "Name: %63s", name);
         sscanf(line, "SigBlk: %llx", &blocked);
@@ -56,7 +57,8 @@ static void masks(void)
         get_seed(store, "large", 8 << 20, 1);
         CHECK(look_at_all() >= 1);
         weir_store_close(store);
-        CHECK_EQ(look_at_all(), 0); /* and end with the store */
+        while (look_at_all()) /* they end with the store; a joined one is seen a moment longer */
+            usleep(1000);
     }
 }
 

@@ -69,7 +69,7 @@ static void save(const char *run, uint64_t step, uint32_t ranks)
         opts.keep_last = 0;
         OK(weir_ckpt_open(&ckpt[rank], store, run, &opts));
         OK(weir_ckpt_save(ckpt[rank], step, tensors, TENSORS, NULL, &savings[rank]));
-        OK(weir_saving_wait(savings[rank], WEIR_LEVEL_NODE, 60000000000ull));
+        OK(weir_saving_wait(savings[rank], WEIR_LEVEL_NODE, 300000000000ull));
         weir_saving_close(savings[rank]);
     }
     for (uint32_t rank = 0; rank < ranks; rank++)

@@ -178,6 +178,10 @@ def main():
             refuse_partial(ck)
     dist.barrier()
     dist.destroy_process_group()
+    # Threads of gloo may still want an interpreter that is ending, and then abort the process.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 main()
