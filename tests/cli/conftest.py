@@ -1,6 +1,7 @@
 """What the tests of the command share: a weir to run, in a directory of its own."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -115,6 +116,17 @@ def is_polite(process):
     with open(f"/proc/{process.pid}/status") as status:
         ignored = [line.split()[1] for line in status if line.startswith("SigIgn:")][0]
     return bool(int(ignored, 16) >> (signal.SIGPIPE - 1) & 1)
+
+
+def peak_bytes(process):
+    """The most memory that it has until it ends. What wait4() says may be ours: a fork's."""
+    most = 0
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/status") as status:
+            found = re.search(r"^VmHWM:\s+(\d+) kB", status.read(), re.M)
+        most = max(most, int(found.group(1)) << 10 if found else 0)
+        time.sleep(0.01)
+    return most
 
 
 def wait_for(condition, what, seconds=PATIENCE_S):

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from conftest import BIN, wait_for
+from conftest import BIN, peak_bytes, wait_for
 
 MIB = 1 << 20
 
@@ -160,10 +160,9 @@ def test_jobs_share_one_bound_of_memory(weir):
         os.truncate(weir.file(f"tree/{i}", ""), 40 * MIB)
     for args in ["put", "-r", "tree", "k"], ["put", "-r", "tree", "k"], ["get", "-r", "k", "out"]:
         process = weir.start(*args, "--jobs", "8", stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = status
-        assert status == 0
-        assert usage.ru_maxrss < 192 * 1024, args
+        most = peak_bytes(process)
+        assert process.wait() == 0
+        assert most < 192 * MIB, args
 
 
 def test_recursive_goes_on_after_a_failure(weir):
