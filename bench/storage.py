@@ -2,10 +2,11 @@
 """Measures weir bench beside fio: the same shapes in the same directory, by turns.
 
 Each round runs the parts of weir bench, fio's jobs of the same shape, and those again, one after
-the other, a different one first in each round. How much fio differs from itself is what the machine
+the other, in another order each round. How much fio differs from itself is what the machine
 can tell. Medians and their ratios go to bench/results/storage.json and docs/bench-storage.md; weir
 bench's own plots to docs/bench.svg.
 """
+import itertools
 import json
 import os
 import random
@@ -61,7 +62,7 @@ SHAPES = {
 NEAR = 0.95  # of fio's rate: within five per cent
 DRAWS = 2000
 PARTS = ["basic", "checkpoint", "shards", "lookup"]
-WHO = ["weir", "fio", "again"]
+ORDERS = list(itertools.permutations(("weir", "fio", "again")))
 
 
 class Bench:
@@ -134,8 +135,7 @@ class Bench:
     def run(self):
         for i in range(self.options.rounds):
             for part in PARTS:
-                for k in range(len(WHO)):
-                    who = WHO[(i + k) % len(WHO)]
+                for who in ORDERS[i % len(ORDERS)]:
                     common.settle(self.dir)
                     (self.weir_part if who == "weir" else self.fio_part)(who, part)
             say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
@@ -206,7 +206,7 @@ def table(result):
         "what its figures mean is in [bench.md](bench.md). The same shapes on data of "
         f"{result['data_bytes'] / 2**30:.2g} GiB in the same directory, "
         f"{result['seconds']:g} s each, medians of {result['rounds']} rounds in which `weir "
-        "bench`, fio and fio again take turns, a different one first in each. Ratios are to the "
+        "bench`, fio and fio again take turns, in another order each. Ratios are to the "
         "first fio, each the median of the rounds' ratios; nine of ten such medians lie in the "
         "interval when rounds are drawn anew from these. What fio is to itself is what this "
         f"machine can tell. Machine: {m['cores']} cores, Linux {m['kernel']}.",
@@ -227,7 +227,7 @@ def table(result):
 
 
 def main():
-    parser = common.options_of(__doc__, rounds=8)
+    parser = common.options_of(__doc__, rounds=12)
     parser.add_argument("--size", default="1g", help="of the data, as fio writes it")
     parser.add_argument("--seconds", type=float, default=1, help="for each shape")
     parser.add_argument("--dry", action="store_true", help="print only, keep the old results")

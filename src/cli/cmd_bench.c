@@ -73,15 +73,17 @@ static int read_options(struct cli *cli)
     bench.parallel = opts.parallel;
     int code = bench_parts_read(cli, &bench, opts.only);
     if (!code)
-        code = tries_read(cli, &bench.blocks, "blocks", opts.blocks, BENCH_SMALL_BYTES, 64 << 20);
+        code = tries_read(cli, &bench.blocks, "blocks", opts.blocks, weir_parse_size,
+                          BENCH_SMALL_BYTES, 64 << 20);
     for (uint32_t i = 0; i < bench.blocks.count && !code; i++)
         if (bench.blocks.at[i] % BENCH_SMALL_BYTES)
             code = cli_usage(cli, "--blocks: %" PRIu64 " is not a multiple of 4096",
                              bench.blocks.at[i]);
     if (!code)
-        code = tries_read(cli, &bench.depths, "depths", opts.depths, 1, WEIR_JOB_DEPTH_MAX);
+        code = tries_read(cli, &bench.depths, "depths", opts.depths, weir_parse_count, 1,
+                          WEIR_JOB_DEPTH_MAX);
     if (!code && opts.threads)
-        code = tries_read(cli, &bench.threads, "threads", opts.threads, 1, 64);
+        code = tries_read(cli, &bench.threads, "threads", opts.threads, weir_parse_count, 1, 64);
     else if (!code)
         tries_choose_threads(&bench.threads);
     return code;

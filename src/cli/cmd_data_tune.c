@@ -54,13 +54,16 @@ static struct tune tune;
 
 static int read_lists(struct cli *cli)
 {
-    int code = tries_read(cli, &tune.batches, "batch", opts.batches, 1, BATCH_MAX);
+    int code =
+        tries_read(cli, &tune.batches, "batch", opts.batches, weir_parse_count, 1, BATCH_MAX);
     if (!code && opts.threads)
-        code = tries_read(cli, &tune.threads, "threads", opts.threads, 1, THREADS_MAX);
+        code = tries_read(cli, &tune.threads, "threads", opts.threads, weir_parse_count, 1,
+                          THREADS_MAX);
     else if (!code)
         tries_choose_threads(&tune.threads);
     if (!code)
-        code = tries_read(cli, &tune.prefetches, "prefetch", opts.prefetches, 1, PREFETCH_MAX);
+        code = tries_read(cli, &tune.prefetches, "prefetch", opts.prefetches, weir_parse_count, 1,
+                          PREFETCH_MAX);
     uint32_t tries = tune.batches.count * tune.threads.count * tune.prefetches.count;
     if (!code && tries > TUNE_TRIES_MAX)
         return cli_usage(cli, "these are %" PRIu32 " tries: at most %d", tries, TUNE_TRIES_MAX);

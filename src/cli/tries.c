@@ -10,14 +10,14 @@
 #include "util/thread.h"
 
 int tries_read(struct cli *cli, struct tries *tries, const char *name, const char *text,
-               uint64_t min, uint64_t max)
+               int (*parse)(uint64_t *, const char *), uint64_t min, uint64_t max)
 {
     char *copy = strdup(text), *rest = copy, *word;
     int code = copy ? 0 : weir_fail_memory();
     tries->count = 0;
     while (!code && (word = strsep(&rest, ","))) {
         uint64_t value = 0;
-        if (weir_parse_size(&value, word) || value < min || value > max)
+        if (parse(&value, word) || value < min || value > max)
             code = cli_usage(cli,
                              "--%s: '%s' is not a list of numbers from %" PRIu64 " to %" PRIu64
                              ", such as 1,2,4",

@@ -11,9 +11,10 @@ struct tries {
     uint32_t count;
 };
 
-/* From "1,2,4" or "4K,1M", each from min to max; a usage error names the option. */
+/* From "1,2,4" or "4K,1M", as parse reads each, which lies from min to max; a usage error names the
+ * option. */
 int tries_read(struct cli *cli, struct tries *tries, const char *name, const char *text,
-               uint64_t min, uint64_t max);
+               int (*parse)(uint64_t *, const char *), uint64_t min, uint64_t max);
 /* 1, 2, 4, up to twice the processors, if nothing was asked for. */
 void tries_choose_threads(struct tries *tries);
 

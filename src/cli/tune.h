@@ -9,6 +9,7 @@
 
 enum { TUNE_TRIES_MAX = 256 };
 
+/* One setting, and what it gave; stalled: after the first batch. */
 struct tune_try {
     uint64_t batch, threads, prefetch;
     double samples_per_s, bytes_per_s, stalled;

@@ -80,8 +80,8 @@ struct weir_row {
     uint64_t position; /* in that source */
     struct weir_drawn *drawn;
     struct weir_held *held;
-    uint64_t number; /* of a list; and where in it */
-    uint64_t at;
+    uint64_t number; /* which one it is; of a list known when it is planned, */
+    uint64_t at;     /* as is where in it */
 };
 
 struct weir_slot {

@@ -79,7 +79,8 @@ static void map_shard(struct entry *out, const weir_data *data, const struct wei
     if (!code)
         code = weir_object_map(&out->map, out->obj);
     if (!code) {
-        weir_map_want_all(out->map);
+        if (weir_index_format(weir_data_index(data))->is_flat)
+            weir_map_want_all(out->map);
         weir_map_detach(out->map);
         return;
     }

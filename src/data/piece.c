@@ -533,12 +533,6 @@ void weir_piece_unload(struct weir_piece *piece)
     piece->text = NULL;
 }
 
-bool weir_piece_waits(const struct weir_piece *piece)
-{
-    return piece->is_broken ||
-           (piece->kind == WEIR_PIECE_MAP && piece->map && !weir_map_is_checked(piece->map));
-}
-
 int weir_sample_fail(const struct weir_supply *supply, uint64_t number, int code)
 {
     struct weir_index_shard shard;
@@ -577,6 +571,17 @@ static const uint8_t *find_in(const struct weir_piece *piece, const struct weir_
                                                               : piece->data + piece->offs[row];
     bool inside = place->off >= piece->begin && place->off + place->size <= piece->end;
     return inside ? piece->data + (place->off - piece->begin) : NULL;
+}
+
+bool weir_piece_lacks(const struct weir_piece *piece, const struct weir_supply *supply,
+                      uint64_t number)
+{
+    struct weir_place place;
+    if (piece->kind != WEIR_PIECE_MAP || !piece->map ||
+        weir_index_find(supply->index, number, &place) || !find_in(piece, &place, 0))
+        return false;
+    return !weir_map_is_checked(piece->map, place.off, place.size) &&
+           !weir_map_is_resident(piece->map, place.off, place.size);
 }
 
 int weir_piece_sample(const struct weir_piece *piece, const struct weir_supply *supply,

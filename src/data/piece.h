@@ -86,8 +86,10 @@ int weir_pieces_load(struct weir_piece *const *pieces, size_t count,
 void weir_piece_lost(struct weir_piece *piece, int code);
 void weir_piece_unload(struct weir_piece *piece);
 
-/* Whether to touch a loaded one's samples may be to wait for storage. */
-bool weir_piece_waits(const struct weir_piece *piece);
+/* Whether a sample of a loaded one must come from storage when it is first touched. What was
+ * touched and has left memory since is not seen. */
+bool weir_piece_lacks(const struct weir_piece *piece, const struct weir_supply *supply,
+                      uint64_t number);
 
 /* A sample of a loaded piece; `row` is its place in a list with numbers. What is read alone is kept
  * in scratch. A failure names dataset, shard and sample. */

@@ -86,20 +86,12 @@ static struct weir_slot *find_loaded(struct weir_loader *loader)
     return NULL;
 }
 
-static uint64_t sample_of(const struct weir_loader *loader, const struct weir_row *row)
-{
-    return row->held->piece.numbers
-               ? row->number
-               : weir_epoch_sample(row->drawn->epoch,
-                                   row->position % loader->sources[row->source].samples);
-}
-
 static int add_row(const struct weir_loader *loader, struct weir_gather *gather,
                    const struct weir_row *row, struct weir_arena **scratch)
 {
     const struct weir_feed *source = &loader->sources[row->source];
     const struct weir_piece *piece = &row->held->piece;
-    struct weir_drawing which = {row->source, sample_of(loader, row), row->drawn->number};
+    struct weir_drawing which = {row->source, row->number, row->drawn->number};
     struct weir_sample sample;
     int code = weir_piece_sample(piece, &source->supply, which.number, row->at, scratch, &sample);
     if (code)
@@ -122,44 +114,65 @@ static int gather_rows(struct weir_loader *loader, struct weir_gather *gather,
     return code;
 }
 
-/* Touches what is mapped and may have to come from storage. Batches that are made at once mostly
- * want the same pages: each begins at another row, so that their threads wait for different ones.
- * What fails here fails again where it is added. */
-static void fetch_rows(const struct weir_loader *loader, const struct weir_slot *slot)
+static void number_rows(const struct weir_loader *loader, struct weir_slot *slot)
+{
+    for (uint64_t i = 0; i < slot->rows_count; i++) {
+        struct weir_row *row = &slot->rows[i];
+        if (!row->held->piece.numbers)
+            row->number = weir_epoch_sample(
+                row->drawn->epoch, row->position % loader->sources[row->source].samples);
+    }
+}
+
+static bool lacks(const struct weir_loader *loader, const struct weir_row *row)
+{
+    return weir_piece_lacks(&row->held->piece, &loader->sources[row->source].supply, row->number);
+}
+
+static bool lacks_any(const struct weir_loader *loader, const struct weir_slot *slot)
+{
+    uint64_t i = 0;
+    while (i < slot->rows_count && !lacks(loader, &slot->rows[i]))
+        i++;
+    return i < slot->rows_count;
+}
+
+/* Touches what is mapped and not in memory. Batches that are made at once mostly want the same
+ * pages: each of so many begins at another row, so that their threads wait for different ones. What
+ * fails here fails again where it is added. */
+static void touch_rows(const struct weir_loader *loader, const struct weir_slot *slot,
+                       uint32_t threads)
 {
     uint64_t count = slot->rows_count, batch = (uint64_t)(slot - loader->slots);
-    uint64_t start = batch % loader->processors * count / loader->processors;
+    uint64_t start = batch % threads * count / threads;
     struct weir_arena *scratch = NULL;
     struct weir_sample sample;
     for (uint64_t i = 0; i < count && !loader->stop; i++) {
         const struct weir_row *row = &slot->rows[(start + i) % count];
-        const struct weir_piece *piece = &row->held->piece;
-        if (piece->map && weir_piece_waits(piece))
-            weir_piece_sample(piece, &loader->sources[row->source].supply, sample_of(loader, row),
+        if (lacks(loader, row))
+            weir_piece_sample(&row->held->piece, &loader->sources[row->source].supply, row->number,
                               row->at, &scratch, &sample);
     }
     weir_arena_free(scratch);
 }
 
-/* With the lock held, which it gives up meanwhile. */
+/* Waits for what the rows lack; others may gather meanwhile. */
 static void fetch(struct weir_loader *loader, struct weir_slot *slot)
 {
+    pthread_mutex_lock(&loader->lock);
+    uint32_t threads = loader->threads_count;
     slot->is_fetching = true;
+    loader->gathering--;
+    weir_work_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     uint64_t start_ns = now_ns();
-    fetch_rows(loader, slot);
+    touch_rows(loader, slot, threads);
     uint64_t took_ns = now_ns() - start_ns;
     pthread_mutex_lock(&loader->lock);
     slot->is_fetching = false;
+    loader->gathering++;
     loader->stats.read_ns += took_ns;
-}
-
-static bool waits(const struct weir_slot *slot)
-{
-    for (uint64_t i = 0; i < slot->uses_count; i++)
-        if (weir_piece_waits(&slot->uses[i]->piece))
-            return true;
-    return false;
+    pthread_mutex_unlock(&loader->lock);
 }
 
 /* With the lock held, which it gives up meanwhile. */
@@ -169,9 +182,12 @@ static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
     slot->state = WEIR_SLOT_GATHERING;
     loader->gathering++;
     weir_work_wake(loader);
-    if (!slot->code && waits(slot))
-        fetch(loader, slot);
     pthread_mutex_unlock(&loader->lock);
+    if (!slot->code) {
+        number_rows(loader, slot);
+        if (lacks_any(loader, slot))
+            fetch(loader, slot);
+    }
     uint64_t start_ns = now_ns();
     if (!slot->code) {
         int code = gather_rows(loader, gather, slot);
@@ -193,8 +209,11 @@ static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
 
 bool weir_work_help(struct weir_loader *loader, struct weir_slot *slot)
 {
-    if (slot->state != WEIR_SLOT_PLANNED || !weir_slot_is_loaded(slot) || waits(slot))
-        return false; /* who waits can be stopped, who reads cannot */
+    if (slot->state != WEIR_SLOT_PLANNED || !weir_slot_is_loaded(slot))
+        return false;
+    for (uint64_t i = 0; i < slot->uses_count; i++)
+        if (slot->uses[i]->piece.is_broken)
+            return false; /* who waits can be stopped, who reads cannot */
     make_batch(loader, loader->gather, slot);
     return true;
 }
@@ -262,7 +281,7 @@ static int start_one(struct weir_loader *loader, pthread_t *out)
     return code;
 }
 
-/* Threads that have nothing to wait for are no more than processors. */
+/* Threads that have little to wait for are no more than processors. */
 static uint32_t count_threads(const struct weir_loader *loader)
 {
     bool waits = false;

@@ -18,7 +18,6 @@ struct weir_map {
     weir_object *obj;
     void *data;
     uint64_t size;
-    atomic_uint_fast64_t unchecked; /* blocks */
     atomic_uint_fast64_t checked[];
 };
 
@@ -57,7 +56,6 @@ int weir_object_map(struct weir_map **out, weir_object *obj)
         return weir_fail_memory();
     map->obj = obj;
     map->size = obj->info.size_bytes;
-    map->unchecked = obj->sealed.seal.blocks;
     code = map_file(map);
     if (code)
         free(map);
@@ -92,17 +90,10 @@ const void *weir_map_data(const struct weir_map *map)
     return map->data;
 }
 
-/* Notes that a block was checked, or that it was not. */
-static void note(struct weir_map *map, uint64_t number, bool is_checked)
+static bool is_noted(const struct weir_map *map, uint64_t number)
 {
-    uint64_t bit = (uint64_t)1 << number % WORD_BITS;
-    atomic_uint_fast64_t *word = &map->checked[number / WORD_BITS];
-    bool was_checked =
-        (is_checked ? atomic_fetch_or(word, bit) : atomic_fetch_and(word, ~bit)) & bit;
-    if (is_checked && !was_checked)
-        map->unchecked--;
-    if (was_checked && !is_checked)
-        map->unchecked++;
+    uint64_t word = atomic_load_explicit(&map->checked[number / WORD_BITS], memory_order_acquire);
+    return word >> number % WORD_BITS & 1;
 }
 
 static int check_block(struct weir_map *map, uint64_t number)
@@ -113,7 +104,7 @@ static int check_block(struct weir_map *map, uint64_t number)
         block.end = map->size;
     int code = weir_object_check(map->obj, (const char *)map->data + block.begin, &block);
     if (!code)
-        note(map, number, true);
+        atomic_fetch_or(&map->checked[number / WORD_BITS], (uint64_t)1 << number % WORD_BITS);
     return code;
 }
 
@@ -124,18 +115,19 @@ int weir_map_check(struct weir_map *map, uint64_t off, uint64_t size)
     if (!size)
         return 0;
     for (uint64_t number = off / bytes; number <= (off + size - 1) / bytes; number++) {
-        uint64_t word =
-            atomic_load_explicit(&map->checked[number / WORD_BITS], memory_order_acquire);
-        int code = word >> number % WORD_BITS & 1 ? 0 : check_block(map, number);
+        int code = is_noted(map, number) ? 0 : check_block(map, number);
         if (code)
             return code;
     }
     return 0;
 }
 
-bool weir_map_is_checked(const struct weir_map *map)
+bool weir_map_is_checked(const struct weir_map *map, uint64_t off, uint64_t size)
 {
-    return !map->unchecked;
+    uint64_t bytes = map->obj->info.block_bytes, number = off / bytes;
+    while (number * bytes < off + size && is_noted(map, number))
+        number++;
+    return number * bytes >= off + size;
 }
 
 void weir_map_forget(struct weir_map *map, uint64_t off, uint64_t size)
@@ -144,7 +136,7 @@ void weir_map_forget(struct weir_map *map, uint64_t off, uint64_t size)
     if (!size || off > map->size || size > map->size - off)
         return;
     for (uint64_t number = off / bytes; number <= (off + size - 1) / bytes; number++)
-        note(map, number, false);
+        atomic_fetch_and(&map->checked[number / WORD_BITS], ~((uint64_t)1 << number % WORD_BITS));
 }
 
 bool weir_map_is_resident(const struct weir_map *map, uint64_t off, uint64_t size)

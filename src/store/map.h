@@ -27,8 +27,8 @@ const void *weir_map_data(const struct weir_map *map);
 /* Checks the blocks that [off, off + size) touches, each once; the range lies within the object.
  * Any thread. 0, or -EBADMSG as weir_object_read() would answer it. */
 int weir_map_check(struct weir_map *map, uint64_t off, uint64_t size);
-/* Whether all of it was. */
-bool weir_map_is_checked(const struct weir_map *map);
+/* Whether they were. */
+bool weir_map_is_checked(const struct weir_map *map, uint64_t off, uint64_t size);
 /* Forgets that they were checked: they have left memory since, and may come back as others. */
 void weir_map_forget(struct weir_map *map, uint64_t off, uint64_t size);
 /* Whether these bytes are in memory now, so that to touch them is not to wait for storage. */

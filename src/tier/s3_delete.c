@@ -162,8 +162,7 @@ static void many_answered(struct batch *b)
 static void one_answered(struct batch *b)
 {
     struct weir_s3_trip *trip = &b->trip;
-    bool ok = weir_s3_trip_ok(trip) ||
-              (!trip->code && trip->status == 404 && !weir_s3_trip_is(trip, "NoSuchBucket"));
+    bool ok = weir_s3_trip_ok(trip) || weir_s3_trip_is_gone(trip);
     complete(b->reqs, ok ? 0 : weir_s3_trip_fail(trip, &b->t->site, "delete"));
 }
 

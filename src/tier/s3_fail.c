@@ -10,6 +10,11 @@ bool weir_s3_trip_is(const struct weir_s3_trip *trip, const char *error_code)
     return !strcmp(trip->error.code, error_code);
 }
 
+bool weir_s3_trip_is_gone(const struct weir_s3_trip *trip)
+{
+    return !trip->code && trip->status == 404 && !weir_s3_trip_is(trip, "NoSuchBucket");
+}
+
 int64_t weir_s3_trip_time_ns(const struct weir_s3_trip *trip)
 {
     return trip->modified_s * 1000000000;

@@ -159,8 +159,7 @@ static int delete_data(struct weir_s3_tier *t, const char *name)
     struct weir_s3_trip trip;
     weir_s3_trip_begin(&trip, "DELETE", name);
     bool ok = weir_s3_net_run(t->net, &trip);
-    int code =
-        ok || (!trip.code && trip.status == 404) ? 0 : weir_s3_trip_fail(&trip, &t->site, "delete");
+    int code = ok || weir_s3_trip_is_gone(&trip) ? 0 : weir_s3_trip_fail(&trip, &t->site, "delete");
     weir_s3_trip_end(&trip);
     return code;
 }

@@ -117,6 +117,8 @@ static inline bool weir_s3_trip_ok(const struct weir_s3_trip *trip)
     return !trip->code && trip->status >= 200 && trip->status < 300;
 }
 bool weir_s3_trip_is(const struct weir_s3_trip *trip, const char *error_code);
+/* What was to be deleted is not there, but the bucket is. */
+bool weir_s3_trip_is_gone(const struct weir_s3_trip *trip);
 /* What a trip that was not ok means: a negative errno and this thread's text, that says what was
  * being done ("read", "write") to what. */
 int weir_s3_trip_fail(const struct weir_s3_trip *trip, const struct weir_s3_site *site,

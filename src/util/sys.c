@@ -294,9 +294,9 @@ static int real_map(int fd, size_t size, void **out)
     return 0;
 }
 
-/* A page missed costs a read of its own if it is small, and each row a walk to it even if it is
- * there. Neighbours of a huge page are not asked for with it: they may be another node's. Kernels
- * that do not know MADV_COLLAPSE may take that to mean single small pages. */
+/* A page missed costs a read of its own if it is small, and each row a walk of the page table even
+ * if it is there. Neighbours of a huge page are not asked for with it: they may be another node's.
+ * Kernels that do not know MADV_COLLAPSE may take that to mean single small pages. */
 static void real_map_all(void *data, size_t size)
 {
     enum { COLLAPSE = 25 };

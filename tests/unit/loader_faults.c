@@ -189,11 +189,12 @@ static void what_is_in_memory_is_mapped(void)
     weir_data_close(data);
 }
 
-/* Of tokens all is mapped; sequences of 512 tokens of 2 bytes, four in a block. */
-static void a_damaged_block_of_tokens_is_named(void)
+enum { SEQ = 1024 }; /* bytes */
+
+/* Sequences of 512 tokens, four in a block; returns where they lie. Each has the token behind it,
+ * too: there is one less. Of tokens all is mapped. */
+static char *seal_tokens(const char *dir)
 {
-    enum { SEQ = 1024 };
-    const char *dir = tmp_path("store");
     weir_store *store = store_at(dir, NULL);
     uint8_t tokens[SEQ] = {0};
     weir_put *put;
@@ -207,16 +208,28 @@ static void a_damaged_block_of_tokens_is_named(void)
     weir_put_close(put);
     char *path = data_path(store, dir, "tokens/a.bin");
     weir_store_close(store);
-    weir_data *data = data_at(path_in(dir, "tokens"), "seq_len=512&dtype=uint16", 0);
+    CHECK(!chmod(path, 0600));
+    return path;
+}
+
+static weir_data *open_tokens(const char *dir)
+{
+    return data_at(path_in(dir, "tokens"), "seq_len=512&dtype=uint16", 0);
+}
+
+static void a_damaged_block_of_tokens_is_named(void)
+{
+    const char *dir = tmp_path("store");
+    char *path = seal_tokens(dir);
+    weir_data *data = open_tokens(dir);
     weir_loader_options opts = options(5);
     uint64_t all[N], some[N], count, at = 0;
-    opts.end = weir_data_count(data); /* each has the token behind it, too: there is one less */
+    opts.end = N - 1;
     OK(numbers_of(data, &opts, all, &count));
     CHECK_EQ(count, N - 1);
     weir_data_close(data); /* with what it knows to be intact */
-    CHECK(!chmod(path, 0600));
     spoil(path, 42 * SEQ + 7, "x", 1);
-    data = data_at(path_in(dir, "tokens"), "seq_len=512&dtype=uint16", 0);
+    data = open_tokens(dir);
     CHECK_EQ(numbers_of(data, &opts, some, &count), -EBADMSG);
     CHECK(strstr(weir_error_text(), "block 10") && strstr(weir_error_text(), "a.bin"));
     while (all[at] < 39 || all[at] >= 44) /* the first that reaches into the block */
@@ -224,6 +237,33 @@ static void a_damaged_block_of_tokens_is_named(void)
     CHECK_EQ(count, at / 5 * 5);
     CHECK(!memcmp(all, some, count * 8));
     free(path);
+    weir_data_close(data);
+}
+
+/* Storage is waited for when something is first touched. */
+static void what_was_touched_is_not_waited_for(void)
+{
+    const char *dir = tmp_path("store");
+    free(seal_tokens(dir));
+    weir_data *data = open_tokens(dir);
+    weir_loader_options opts = options(5);
+    weir_loader_stats stats = {0};
+    weir_loader *loader;
+    weir_batch *batch;
+    uint64_t before_ns = 0, samples = 0;
+    opts.end = 3 * (N - 1);
+    opts.prefetch = 1;
+    OK(weir_loader_open(&loader, data, &opts));
+    while (weir_loader_next(loader, &batch, UINT64_MAX) == 1) {
+        samples += weir_batch_get(batch)->samples;
+        weir_batch_release(batch);
+        weir_loader_stats_get(loader, &stats);
+        if (samples < 2 * (N - 1))
+            before_ns = stats.read_ns;
+    }
+    CHECK_EQ(samples, opts.end);
+    CHECK_EQ(stats.read_ns, before_ns);
+    weir_loader_close(loader);
     weir_data_close(data);
 }
 
@@ -498,6 +538,7 @@ int main(void)
     RUN(a_damaged_block_spoils_only_its_samples);
     RUN(what_is_in_memory_is_mapped);
     RUN(a_damaged_block_of_tokens_is_named);
+    RUN(what_was_touched_is_not_waited_for);
     RUN(an_own_shard_stays_open);
     RUN(what_is_left_of_a_compressed_shard_is_delivered);
     RUN(a_file_that_changed_is_not_read);

@@ -19,9 +19,10 @@ static void the_bytes_are_there(void)
     OK(weir_object_map(&map, obj));
     weir_map_want_all(map);
     OK(weir_map_check(map, 0, SIZE - BLOCK));
-    CHECK(!weir_map_is_checked(map));
+    CHECK(weir_map_is_checked(map, BLOCK - 1, 2) && weir_map_is_checked(map, 3 * BLOCK, 0));
+    CHECK(!weir_map_is_checked(map, 0, SIZE) && !weir_map_is_checked(map, SIZE - 1, 1));
     OK(weir_map_check(map, 0, SIZE));
-    CHECK(weir_map_is_checked(map));
+    CHECK(weir_map_is_checked(map, 0, SIZE));
     CHECK(data_is(weir_map_data(map), SIZE, SEED, 0));
     OK(weir_map_check(map, SIZE, 0));
     weir_map_close(map);
@@ -65,9 +66,9 @@ static void what_is_forgotten_is_checked_again(void)
     close(fd);
     free(path);
     OK(weir_map_check(map, 0, SIZE));
-    CHECK(weir_map_is_checked(map));
+    CHECK(weir_map_is_checked(map, BLOCK, 2));
     weir_map_forget(map, 2 * BLOCK - 1, 2);
-    CHECK(!weir_map_is_checked(map));
+    CHECK(!weir_map_is_checked(map, BLOCK, 2) && weir_map_is_checked(map, 0, 2));
     CHECK_EQ(weir_map_check(map, 0, SIZE), -EBADMSG);
     OK(weir_map_check(map, 3 * BLOCK, SIZE - 3 * BLOCK));
     weir_map_forget(map, SIZE, 1); /* not within it */
