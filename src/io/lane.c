@@ -63,6 +63,7 @@ void weir_lane_send(struct weir_lane *lane, unsigned slot, bool is_write, int fd
     else
         io_uring_prep_read(sqe, fd, buf, (unsigned)size, off);
     io_uring_sqe_set_data64(sqe, slot);
+    io_uring_submit(&lane->ring);
 }
 
 unsigned weir_lane_wait(struct weir_lane *lane, ssize_t *answer)
@@ -75,8 +76,7 @@ unsigned weir_lane_wait(struct weir_lane *lane, ssize_t *answer)
     }
     struct io_uring_cqe *cqe;
     while (io_uring_peek_cqe(&lane->ring, &cqe)) {
-        /* All that was sent since goes at once: the kernel puts together what lies together. */
-        int code = io_uring_submit_and_wait(&lane->ring, 1);
+        int code = io_uring_submit_and_wait(&lane->ring, 1); /* what was not taken goes along */
         if (code < 0 && code != -EINTR && code != -EAGAIN && code != -EBUSY) {
             *answer = code; /* the ring is broken: whichever was waited for has failed */
             return 0;

@@ -16,7 +16,7 @@ struct weir_lane;
 int weir_lane_open(struct weir_lane **out, unsigned depth);
 /* Nothing is under way any more. */
 void weir_lane_close(struct weir_lane *lane);
-/* Begins a transfer, at the latest when one is waited for; slot, below the depth, names it. */
+/* Begins a transfer; slot, below the depth, names it. */
 void weir_lane_send(struct weir_lane *lane, unsigned slot, bool is_write, int fd, void *buf,
                     size_t size, uint64_t off);
 /* Waits for one that is done: its slot; *answer is its bytes or -errno. */
