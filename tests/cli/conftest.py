@@ -1,23 +1,20 @@
 """What the tests of the command share: a weir to run, in a directory of its own."""
 import json
 import os
-import re
-import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from processes import is_polite, peak_bytes, reset_signals  # noqa: E402, F401
+
 BIN = Path(os.environ.get("WEIR_BIN", ROOT / "build/plain/src/cli/weir")).resolve()
 PATIENCE_S = 300  # a hang is found, and a machine that is busy with other things is none
-
-
-def reset_signals():
-    """A background pytest hands ignored signals down, and weir respects those."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_DFL)
 
 
 class Result:
@@ -109,24 +106,6 @@ class Weir:
 @pytest.fixture
 def weir(tmp_path):
     return Weir(tmp_path)
-
-
-def is_polite(process):
-    """Whether a signal only asks by now: it ignores SIGPIPE then."""
-    with open(f"/proc/{process.pid}/status") as status:
-        ignored = [line.split()[1] for line in status if line.startswith("SigIgn:")][0]
-    return bool(int(ignored, 16) >> (signal.SIGPIPE - 1) & 1)
-
-
-def peak_bytes(process):
-    """The most memory that it has until it ends. What wait4() says may be ours: a fork's."""
-    most = 0
-    while process.poll() is None:
-        with open(f"/proc/{process.pid}/status") as status:
-            found = re.search(r"^VmHWM:\s+(\d+) kB", status.read(), re.M)
-        most = max(most, int(found.group(1)) << 10 if found else 0)
-        time.sleep(0.01)
-    return most
 
 
 def wait_for(condition, what, seconds=PATIENCE_S):

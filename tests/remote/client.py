@@ -3,9 +3,7 @@ says."""
 import json
 import os
 import random
-import re
 import subprocess
-import time
 
 from conftest import WEIR
 
@@ -20,17 +18,6 @@ class Result:
     @property
     def doc(self):
         return json.loads(self.raw)
-
-
-def peak_bytes(process):
-    """The most memory that it has until it ends. What wait4() says may be ours: a fork's."""
-    most = 0
-    while process.poll() is None:
-        with open(f"/proc/{process.pid}/status") as status:
-            found = re.search(r"^VmHWM:\s+(\d+) kB", status.read(), re.M)
-        most = max(most, int(found.group(1)) << 10 if found else 0)
-        time.sleep(0.01)
-    return most
 
 
 class Client:

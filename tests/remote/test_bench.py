@@ -7,14 +7,10 @@ import subprocess
 import pytest
 
 from conftest import WEIR
+from processes import reset_signals
 
 FAST = ["--seconds", "0.05", "--size", "16M", "--long-write", "16M", "--blocks", "4K,1M",
         "--depths", "1,8", "--threads", "2"]
-
-
-def reset_signals():
-    """A background pytest hands ignored signals down, and weir respects those."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Remote:

@@ -7,8 +7,9 @@ import subprocess
 import threading
 
 import pytest
-from client import PATIENCE_S, Client, peak_bytes
+from client import PATIENCE_S, Client
 from conftest import BUILD
+from processes import peak_bytes
 from proxy import MemoryS3, Proxy, Rule, faults
 
 LONG = bool(os.environ.get("WEIR_TEST_LONG"))

@@ -100,29 +100,39 @@ static void a_damaged_sample_fails_at_its_place(void)
         }
 }
 
-/* Lines of 1 KiB in a store, four in a block; returns where its bytes lie. */
-static char *seal_lines(const char *dir)
+/* Rows of 1 KiB in a store, four in a block; returns where they lie. */
+static char *seal_rows(const char *dir, const char *key, void (*fill)(uint8_t row[1024], int i))
 {
     weir_store *store = store_at(dir, NULL);
-    uint8_t line[1024];
+    uint8_t row[1024];
     weir_put *put;
     weir_put_options how;
     weir_put_options_init(&how);
     how.block_bytes = 4096;
-    OK(weir_put_open(&put, store, "lines/a.jsonl", &how));
+    OK(weir_put_open(&put, store, key, &how));
     for (int i = 0; i < N; i++) {
-        memset(line, ' ', sizeof line);
-        snprintf((char *)line, sizeof line, "{\"n\":%d}", i);
-        line[strlen((char *)line)] = ' ';
-        line[sizeof line - 1] = '\n';
-        OK(weir_put_write(put, line, sizeof line));
+        fill(row, i);
+        OK(weir_put_write(put, row, sizeof row));
     }
     OK(weir_put_commit(put, NULL));
     weir_put_close(put);
-    char *path = data_path(store, dir, "lines/a.jsonl");
+    char *path = data_path(store, dir, key);
     weir_store_close(store);
     CHECK(!chmod(path, 0600));
     return path;
+}
+
+static void fill_line(uint8_t row[1024], int i)
+{
+    memset(row, ' ', 1024);
+    snprintf((char *)row, 1024, "{\"n\":%d}", i);
+    row[strlen((char *)row)] = ' ';
+    row[1023] = '\n';
+}
+
+static char *seal_lines(const char *dir)
+{
+    return seal_rows(dir, "lines/a.jsonl", fill_line);
 }
 
 /* Brings it into the page cache. */
@@ -189,27 +199,16 @@ static void what_is_in_memory_is_mapped(void)
     weir_data_close(data);
 }
 
-enum { SEQ = 1024 }; /* bytes */
+static void fill_tokens(uint8_t row[1024], int i)
+{
+    memset(row, i, 1024);
+}
 
-/* Sequences of 512 tokens, four in a block; returns where they lie. Each has the token behind it,
- * too: there is one less. Of tokens all is mapped. */
+/* Sequences of 512 tokens. Each has the token behind it, too: there is one less. Of tokens all is
+ * mapped. */
 static char *seal_tokens(const char *dir)
 {
-    weir_store *store = store_at(dir, NULL);
-    uint8_t tokens[SEQ] = {0};
-    weir_put *put;
-    weir_put_options how;
-    weir_put_options_init(&how);
-    how.block_bytes = 4096;
-    OK(weir_put_open(&put, store, "tokens/a.bin", &how));
-    for (int i = 0; i < N; i++)
-        OK(weir_put_write(put, tokens, sizeof tokens));
-    OK(weir_put_commit(put, NULL));
-    weir_put_close(put);
-    char *path = data_path(store, dir, "tokens/a.bin");
-    weir_store_close(store);
-    CHECK(!chmod(path, 0600));
-    return path;
+    return seal_rows(dir, "tokens/a.bin", fill_tokens);
 }
 
 static weir_data *open_tokens(const char *dir)
@@ -228,7 +227,7 @@ static void a_damaged_block_of_tokens_is_named(void)
     OK(numbers_of(data, &opts, all, &count));
     CHECK_EQ(count, N - 1);
     weir_data_close(data); /* with what it knows to be intact */
-    spoil(path, 42 * SEQ + 7, "x", 1);
+    spoil(path, 42 * 1024 + 7, "x", 1);
     data = open_tokens(dir);
     CHECK_EQ(numbers_of(data, &opts, some, &count), -EBADMSG);
     CHECK(strstr(weir_error_text(), "block 10") && strstr(weir_error_text(), "a.bin"));
