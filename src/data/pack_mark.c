@@ -123,8 +123,8 @@ static void write_mark(struct weir_json_out *out, const struct weir_packing *p)
     weir_json_puts(out, "}\n");
 }
 
-/* Nothing of anybody's is there: not even one file. */
-static int check_empty(struct weir_packing *p)
+/* 1 if there is a file already, anybody's, with its name; 0 if the place is empty. */
+static int find_any(struct weir_packing *p, char name[WEIR_KEY_BYTES_MAX + 1])
 {
     const weir_entry *entry;
     weir_list *list;
@@ -135,10 +135,7 @@ static int check_empty(struct weir_packing *p)
         if (!entry->is_dir)
             break;
     if (code == 1)
-        code = weir_fail(ENOTEMPTY,
-                         "'%s' is there already: a dataset is packed into an empty place, or where "
-                         "the same was begun",
-                         entry->key);
+        snprintf(name, WEIR_KEY_BYTES_MAX + 1, "%s", entry->key);
     weir_list_close(list);
     return code;
 }
@@ -171,14 +168,22 @@ static int settle_mark(struct weir_packing *p, const char *key, const struct wei
                        const char *meta)
 {
     struct weir_made made = {.body = (const uint8_t *)text->text, .body_size = text->size};
+    char other[WEIR_KEY_BYTES_MAX + 1];
     weir_object *obj = NULL;
     int code = is_there(key, p->store, NULL, &obj);
     if (!code) {
-        code = check_empty(p);
+        snprintf(other, sizeof other, "%s", key);
+        code = find_any(p, other);
         if (!code)
             code = put_new(p->store, key, &made, meta);
-        if (code == -EEXIST)
+        if (code == 1 || code == -EEXIST) { /* or did another process begin the same just now? */
             code = is_there(key, p->store, NULL, &obj);
+            if (!code)
+                code = weir_fail(ENOTEMPTY,
+                                 "'%s' is there already: a dataset is packed into an empty place, "
+                                 "or where the same was begun",
+                                 other);
+        }
     }
     if (code == 1) {
         code = check_mark(obj, text, meta);

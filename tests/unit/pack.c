@@ -5,6 +5,7 @@
 
 #include "data/pack.h"
 #include "stores.h"
+#include "util/sys.h"
 
 enum { FILES = 200, SHARD = 65536 };
 
@@ -119,9 +120,57 @@ static void stopped_and_gone_on(void)
     weir_data_close(data);
 }
 
+/* ---- another process that begins meanwhile ---- */
+
+static void (*overtaker)(void); /* comes when a place is next listed, once */
+static weir_data *source;
+static weir_store *place;
+
+static ssize_t overtaken_getdents(int fd, void *buf, size_t size)
+{
+    void (*now)(void) = overtaker;
+    overtaker = NULL;
+    if (now)
+        now();
+    return weir_sys_real.getdents(fd, buf, size);
+}
+
+static void pack_the_same(void)
+{
+    struct weir_pack_result result;
+    OK(weir_pack_run(&result, source, place, "", &plain));
+}
+
+static void put_a_file(void)
+{
+    put_seed(place, "notes", 100, 1);
+}
+
+static void overtaken(void)
+{
+    struct weir_pack_result result;
+    source = open_data(make_tree());
+    place = store_at(tmp_path("same"), NULL);
+    overtaker = pack_the_same;
+    OK(weir_pack_run(&result, source, place, "", &plain));
+    CHECK(!overtaker && result.shards_kept == result.shards);
+    weir_store_close(place);
+
+    place = store_at(tmp_path("taken"), NULL);
+    overtaker = put_a_file;
+    CHECK_EQ(weir_pack_run(&result, source, place, "", &plain), -ENOTEMPTY);
+    CHECK(!overtaker && strstr(weir_error_text(), "'notes' is there already"));
+    weir_store_close(place);
+    weir_data_close(source);
+}
+
 int main(void)
 {
+    struct weir_sys table = weir_sys_real;
+    table.getdents = overtaken_getdents;
+    weir_sys = &table; /* before there is a thread */
     RUN(same_bytes);
     RUN(stopped_and_gone_on);
+    RUN(overtaken);
     return TEST_RESULT;
 }
