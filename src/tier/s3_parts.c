@@ -5,13 +5,19 @@
 
 #include "util/err.h"
 
-enum { RUN_UNKNOWN = 125, RUN_ANNOUNCED = 5000 };
+enum {
+    RUN_UNKNOWN = 125,
+    RUN_ANNOUNCED = 5000,
+    MANY = 64, /* as soon as there are so many, half as many do: they are less work for a server */
+};
 #define ROUND ((uint64_t)1 << 20)
 
 void weir_s3_parts_plan(struct weir_s3_parts *out, uint64_t hint, uint64_t least)
 {
     uint64_t each = hint / RUN_ANNOUNCED;
     each = each / ROUND * ROUND + (each % ROUND ? ROUND : 0);
+    if (hint / least >= MANY)
+        least *= 2;
     *out = (struct weir_s3_parts){
         .first_bytes = hint && each > least ? each : least,
         .run = hint ? RUN_ANNOUNCED : RUN_UNKNOWN,

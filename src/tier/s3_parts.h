@@ -1,7 +1,7 @@
 /* s3_parts.h - how a stream is cut into the parts of a multipart upload, of which there may be
- * 10,000. Where its length is announced they have one size (twice as much as was announced still
- * fits); where it is not, each 125 of them are larger than the 125 before, so that a small stream
- * needs little memory and 2 TiB still fit. Pure functions.
+ * 10,000. Where its length is announced they have one size, which is larger for a long stream
+ * (twice as much as was announced still fits); where it is not, each 125 of them are larger than
+ * the 125 before, so that a small stream needs little memory and 2 TiB still fit. Pure functions.
  */
 #ifndef WEIR_TIER_S3_PARTS_H
 #define WEIR_TIER_S3_PARTS_H

@@ -29,6 +29,7 @@ static void sink_close(struct weir_handle *handle)
     drop_parts(sink);
     if (sink->has_upload)
         weir_s3_sink_abort(sink);
+    weir_s3_memory_leave(sink->blob.tier);
     pthread_mutex_destroy(&sink->lock);
     pthread_cond_destroy(&sink->changed);
     free(sink->parted);
@@ -51,6 +52,7 @@ int weir_s3_create(struct weir_s3_tier *t, struct weir_req *req)
     sink->blob.name = name;
     sink->hint = req->off;
     weir_s3_parts_plan(&sink->parts, req->off, t->part_bytes);
+    weir_s3_memory_join(t);
     pthread_mutex_init(&sink->lock, NULL);
     pthread_cond_init(&sink->changed, NULL);
     req->handle = &sink->blob.handle;

@@ -17,13 +17,41 @@ enum { ROOM_MIN = 65536 };
 
 /* ---- memory ---- */
 
-static void charge(struct weir_s3_memory *memory, uint64_t bytes)
+/* Under the lock, as the next. */
+static char *pop_spare(struct weir_s3_memory *memory)
 {
+    char *data = memory->spare;
+    if (data)
+        memcpy(&memory->spare, data, sizeof memory->spare);
+    return data;
+}
+
+static void drop_spare(struct weir_s3_memory *memory)
+{
+    memory->bytes -= memory->spare_bytes;
+    free(pop_spare(memory));
+}
+
+/* So many bytes are the caller's now. If it begins a part, they may be those of one that was sent,
+ * since fresh memory costs more than to copy into it; NULL: they are to be allocated. */
+static char *charge(struct weir_s3_memory *memory, uint64_t bytes, bool begins)
+{
+    char *data = NULL;
     pthread_mutex_lock(&memory->lock);
-    while (memory->uploads && memory->bytes + bytes > memory->bytes_max)
-        pthread_cond_wait(&memory->freed, &memory->lock);
-    memory->bytes += bytes;
+    for (;;) {
+        data = begins && bytes == memory->spare_bytes ? pop_spare(memory) : NULL;
+        if (data || memory->bytes + bytes <= memory->bytes_max)
+            break;
+        if (memory->spare)
+            drop_spare(memory);
+        else if (memory->uploads)
+            pthread_cond_wait(&memory->freed, &memory->lock);
+        else
+            break;
+    }
+    memory->bytes += data ? 0 : bytes;
     pthread_mutex_unlock(&memory->lock);
+    return data;
 }
 
 static void uncharge(struct weir_s3_memory *memory, uint64_t bytes)
@@ -32,6 +60,35 @@ static void uncharge(struct weir_s3_memory *memory, uint64_t bytes)
     memory->bytes -= bytes;
     pthread_cond_broadcast(&memory->freed);
     pthread_mutex_unlock(&memory->lock);
+}
+
+/* What stays charged is spare. */
+static void keep(struct weir_s3_memory *memory, char *data, uint64_t bytes)
+{
+    pthread_mutex_lock(&memory->lock);
+    while (memory->spare && memory->spare_bytes != bytes)
+        drop_spare(memory);
+    memory->spare_bytes = bytes;
+    memcpy(data, &memory->spare, sizeof memory->spare);
+    memory->spare = data;
+    pthread_cond_broadcast(&memory->freed);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+void weir_s3_memory_join(struct weir_s3_tier *t)
+{
+    pthread_mutex_lock(&t->memory.lock);
+    t->memory.sinks++;
+    pthread_mutex_unlock(&t->memory.lock);
+}
+
+void weir_s3_memory_leave(struct weir_s3_tier *t)
+{
+    pthread_mutex_lock(&t->memory.lock);
+    t->memory.sinks--;
+    while (!t->memory.sinks && t->memory.spare)
+        drop_spare(&t->memory);
+    pthread_mutex_unlock(&t->memory.lock);
 }
 
 static void count_upload(struct weir_s3_memory *memory, int by)
@@ -63,26 +120,36 @@ int weir_s3_part_room(struct weir_s3_part *part, uint64_t bytes)
     while (bytes > part->room) {
         uint64_t before = part->room, room = room_for(part, bytes);
         pthread_mutex_unlock(&sink->lock);
-        charge(memory, room - before);
+        char *data = charge(memory, room - before, !before);
         pthread_mutex_lock(&sink->lock);
-        bool alone = part->room == before; /* nobody else made room meanwhile */
-        char *data = alone ? weir_realloc(part->data, room) : NULL;
-        if (!data)
-            uncharge(memory, room - before);
-        if (!data && alone)
-            return weir_fail_memory();
-        if (data) {
-            part->data = data;
-            part->room = room;
+        if (part->room != before) { /* somebody else made room meanwhile */
+            if (data)
+                keep(memory, data, room);
+            else
+                uncharge(memory, room - before);
+            continue;
         }
+        if (!data)
+            data = weir_realloc(part->data, room);
+        if (!data) {
+            uncharge(memory, room - before);
+            return weir_fail_memory();
+        }
+        part->data = data;
+        part->room = room;
     }
     return 0;
 }
 
 void weir_s3_part_free(struct weir_s3_part *part)
 {
-    free(part->data);
-    uncharge(&part->sink->blob.tier->memory, part->room);
+    struct weir_s3_memory *memory = &part->sink->blob.tier->memory;
+    if (part->room >= part->sink->blob.tier->part_bytes) {
+        keep(memory, part->data, part->room);
+    } else {
+        free(part->data);
+        uncharge(memory, part->room);
+    }
     free(part);
 }
 

@@ -38,7 +38,9 @@ static void unknown_length(void)
 
 static void known_length(void)
 {
-    CHECK_EQ(walk(5000 * 8 * MIB, 5000 * 8 * MIB), 5000); /* one size */
+    CHECK_EQ(walk(63 * 8 * MIB, 63 * 8 * MIB), 63); /* one size */
+    CHECK_EQ(walk(64 * 8 * MIB, 64 * 8 * MIB), 32);
+    CHECK_EQ(walk(5000 * 16 * MIB, 5000 * 16 * MIB), 5000);
     CHECK_EQ(walk(2 * TIB, 2 * TIB), (2 * TIB + 420 * MIB - 1) / (420 * MIB));
     CHECK(walk(2 * TIB, 5 * TIB) <= WEIR_S3_PARTS_MAX); /* it was announced too small */
     CHECK(walk(1, 100 * 1024 * MIB) <= WEIR_S3_PARTS_MAX);
