@@ -19,7 +19,7 @@ enum weir_way { WEIR_WAY_UNKNOWN, WEIR_WAY_IN_PLACE, WEIR_WAY_POOL };
 struct weir_landing {
     atomic_int way;          /* the verdict of the last trial */
     atomic_llong bytes_left; /* until the next one */
-    enum weir_way forced;    /* by a test, before it reads */
+    enum weir_way forced;    /* before anything is read: no disk is below, or a test wants it */
 };
 
 struct weir_trial {

@@ -57,10 +57,11 @@ void weir_s3_gauge_answer(struct weir_s3_gauge *gauge, uint64_t bytes, uint64_t 
     uint64_t took_ns = now_ns - gauge->since_ns;
     if (took_ns < INTERVAL_NS || gauge->requests < gauge->limit)
         return;
-    if (gauge->was_full)
+    if (gauge->was_full && gauge->is_flowing)
         judge(gauge, (double)gauge->bytes / (double)took_ns, now_ns);
     gauge->since_ns = now_ns;
     gauge->bytes = gauge->requests = 0;
+    gauge->is_flowing = gauge->was_full;
     gauge->was_full = false;
 }
 

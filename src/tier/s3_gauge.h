@@ -14,6 +14,7 @@ struct weir_s3_gauge {
     uint64_t since_ns, bytes;
     unsigned requests;
     bool was_full; /* the limit was met: only then the rate says something about it */
+    bool is_flowing; /* and in the one before: the first answers come late */
     /* What was found. */
     double best_rate;
     unsigned best_limit;
