@@ -2,8 +2,9 @@
 """Measures stores on S3 beside boto3, awscli and curl, and on RADOS beside `rados bench`.
 
 A real Ceph is made for it. In each round all get the same bytes into memory, then put as many, in
-processes of their own that take turns, another one first in each round. boto3 has its best number
-of threads of a sweep, and curl its best ranges; `rados bench` has objects and a depth as ours.
+processes of their own that take turns, another one first in each round, each when the cluster is
+done with what came before. boto3 has its best number of threads of a sweep, and curl its best
+ranges; `rados bench` has objects and a depth as ours.
 Medians and ratios go to bench/results/remote.json, docs/bench-remote.md and docs/bench-remote.svg.
 """
 import json
@@ -32,6 +33,9 @@ RADOS_BYTES, RADOS_DEPTH = 4 << 20, 16  # of an object, and how many at once
 # Of boto3: threads and bytes of a part; of curl: ranges at once and bytes of one.
 BOTO3_SWEEP = [(threads, chunk << 20) for threads in (4, 8, 16, 32) for chunk in (8, 32)]
 CURL_SWEEP = [(ranges, chunk << 20) for ranges in (4, 8, 16, 32) for chunk in (8, 32)]
+TIMES = 3  # gets, and puts to RADOS, of each in a round: they are short
+# The cluster is idle if its daemons take no more than this share of a processor for so long.
+IDLE_SHARE, IDLE_S, IDLE_S_MAX = 0.05, 0.25, 20
 
 
 class Bench:
@@ -52,8 +56,26 @@ class Bench:
 
     # One run of each
 
+    def daemons_cpu_s(self):
+        ticks = 0
+        for daemon in self.cluster.daemons.values():
+            with open(f"/proc/{daemon.pid}/stat") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def settle(self):
+        """Waits until the cluster is done with what came before: it deletes in the background."""
+        until = time.monotonic() + IDLE_S_MAX
+        while time.monotonic() < until:
+            before = self.daemons_cpu_s()
+            time.sleep(IDLE_S)
+            if self.daemons_cpu_s() - before <= IDLE_SHARE * IDLE_S:
+                return
+
     def timed(self, command):
         """Of a whole process."""
+        self.settle()
         before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         out = subprocess.run(command, check=True, env=self.env, stdout=subprocess.PIPE, text=True)
         wall, after = time.monotonic() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -62,6 +84,7 @@ class Bench:
 
     def told(self, command):
         """Of what a process says of itself."""
+        self.settle()
         out = subprocess.run(command, check=True, env=self.env, stdout=subprocess.PIPE)
         return json.loads(out.stdout)
 
@@ -123,6 +146,9 @@ class Bench:
         run["seconds"] = float(re.search(r"Total time run: *([0-9.]+)", run["said"]).group(1))
         return run
 
+    def rados_cleanup(self):
+        self.cluster.run("rados", "-p", "two", "cleanup", "--run-name", "bench")
+
     def rados_write(self, name):
         key = f"put-{self.puts}"
         if name == "weir":
@@ -130,6 +156,7 @@ class Bench:
             self.remove(self.cluster.rados_store("bench", pool="two"), key)
             return
         count = self.size // RADOS_BYTES
+        self.rados_cleanup()  # it shall write new objects, too; the last ones are read
         self.note("rados_put_bench", self.rados_bench(
             "write", "-b", str(RADOS_BYTES), "--max-objects", str(count), "--no-cleanup"))
 
@@ -199,15 +226,15 @@ class Bench:
         def rotated(names):
             return names[turn % len(names):] + names[:turn % len(names)]
 
-        for name in rotated(GETTERS):
+        for name in rotated(GETTERS) * TIMES:
             self.note(f"get_{name}", getattr(self, f"get_{name}")())
         for name in rotated(PUTTERS):
             self.put(name)
-        for name in rotated(RADOS):
+        for name in rotated(RADOS) * TIMES:
             self.rados_write(name)
-        for name in rotated(RADOS):
+        for name in rotated(RADOS) * TIMES:
             self.rados_read(name)
-        self.cluster.run("rados", "-p", "two", "cleanup", "--run-name", "bench")
+        self.rados_cleanup()
 
     def run(self):
         started_s = time.monotonic()

@@ -164,27 +164,33 @@ static int check_mark(weir_object *obj, const struct weir_json_out *text, const 
     return 0;
 }
 
-static int settle_mark(struct weir_packing *p, const char *key, const struct weir_json_out *text,
-                       const char *meta)
+/* 0: the mark is ours; 1: another process's, which began just now. */
+static int begin_mark(struct weir_packing *p, const char *key, const struct weir_json_out *text,
+                      const char *meta, weir_object **obj)
 {
     struct weir_made made = {.body = (const uint8_t *)text->text, .body_size = text->size};
     char other[WEIR_KEY_BYTES_MAX + 1];
+    int found = find_any(p, other);
+    int code = found ? found : put_new(p->store, key, &made, meta);
+    if (code != 1 && code != -EEXIST)
+        return code;
+    code = is_there(key, p->store, NULL, obj);
+    if (code)
+        return code;
+    return found ? weir_fail(ENOTEMPTY,
+                             "'%s' is there already: a dataset is packed into an empty place, or "
+                             "where the same was begun",
+                             other)
+                 : weir_fail(EAGAIN, "'%s' comes and goes: try again", key);
+}
+
+static int settle_mark(struct weir_packing *p, const char *key, const struct weir_json_out *text,
+                       const char *meta)
+{
     weir_object *obj = NULL;
     int code = is_there(key, p->store, NULL, &obj);
-    if (!code) {
-        snprintf(other, sizeof other, "%s", key);
-        code = find_any(p, other);
-        if (!code)
-            code = put_new(p->store, key, &made, meta);
-        if (code == 1 || code == -EEXIST) { /* or did another process begin the same just now? */
-            code = is_there(key, p->store, NULL, &obj);
-            if (!code)
-                code = weir_fail(ENOTEMPTY,
-                                 "'%s' is there already: a dataset is packed into an empty place, "
-                                 "or where the same was begun",
-                                 other);
-        }
-    }
+    if (!code)
+        code = begin_mark(p, key, text, meta, &obj);
     if (code == 1) {
         code = check_mark(obj, text, meta);
         weir_object_close(obj);

@@ -3,8 +3,9 @@
  *
  * In place costs less of the processor and is right where a device moves the bytes itself. A
  * virtual disk copies them, and into memory that is not in the caches that can take longer than the
- * read; a pool buffer is always warm. Which it is cannot be asked, so reads that are long enough
- * try both. A landing is its store's, for any thread; a trial is one read's, for its thread.
+ * read; a pool buffer is always warm. Which it is cannot be asked, so reads of files that are long
+ * enough try both; what comes from elsewhere was copied already, and lands in place. A landing is
+ * its store's, for any thread; a trial is one read's, for its thread.
  */
 #ifndef WEIR_STORE_LANDING_H
 #define WEIR_STORE_LANDING_H

@@ -287,7 +287,7 @@ static int open_parts(weir_store *store, const weir_store_options *opts)
     if (opts->depth == DEPTH_DEFAULT && store->tier->depth)
         store->depth = store->tier->depth; /* what is far away needs more under way */
     if (strcmp(weir_tier_kind(store->tier), "file"))
-        store->landing.forced = WEIR_WAY_IN_PLACE; /* it comes out of warm memory anyway */
+        store->landing.forced = WEIR_WAY_IN_PLACE; /* it is copied once anyway, not twice */
     code = marker_load(store);
     if (code == -ENODEV) /* the bucket, the pool: WEIR_STORE_CREATE makes it, if it can be made */
         return weir_fail_in(-ENOENT, "there is no store at '%s'", store->url);

@@ -99,8 +99,7 @@ static void s3_close(struct weir_tier *tier)
     weir_s3_site_destroy(&t->site);
     pthread_mutex_destroy(&t->reads.lock);
     pthread_mutex_destroy(&t->deletes.lock);
-    pthread_mutex_destroy(&t->memory.lock);
-    pthread_cond_destroy(&t->memory.freed);
+    weir_s3_memory_destroy(&t->memory);
     pthread_mutex_destroy(&t->probe_lock);
     free(t->ca_file);
     free(t);
@@ -164,14 +163,12 @@ int weir_tier_s3_open(struct weir_tier **out, const char *path, struct weir_io *
     t->io = io;
     t->timeout_ns = opts->timeout_ns;
     t->part_bytes = opts->part_bytes;
-    t->memory.bytes_max = opts->memory_bytes_max;
     t->reads.end = &t->reads.head;
     t->deletes.end = &t->deletes.head;
     pthread_mutex_init(&t->site.lock, NULL);
     pthread_mutex_init(&t->reads.lock, NULL);
     pthread_mutex_init(&t->deletes.lock, NULL);
-    pthread_mutex_init(&t->memory.lock, NULL);
-    pthread_cond_init(&t->memory.freed, NULL);
+    weir_s3_memory_init(&t->memory, opts->memory_bytes_max);
     pthread_mutex_init(&t->probe_lock, NULL);
     int code = open_parts(t, path, opts);
     if (!code && create)

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "tier/s3_memory.h"
 #include "tier/s3_net.h"
 #include "tier/tier.h"
 #include "util/key.h"
@@ -30,18 +31,6 @@ struct weir_s3_reads {
     pthread_mutex_t lock;
     struct weir_req *head, **end;
     uint64_t bytes, last_ns;
-};
-
-/* Memory of parts that are gathered or under way, or that were: a whole part's is kept for the next
- * as long as anybody writes. */
-struct weir_s3_memory {
-    pthread_mutex_t lock;
-    pthread_cond_t freed;
-    uint64_t bytes, bytes_max; /* what is spare included */
-    unsigned uploads;          /* under way: their memory comes back by itself */
-    unsigned sinks;            /* that are open */
-    void *spare;               /* each begins with where the next one is */
-    uint64_t spare_bytes;      /* of each */
 };
 
 /* Removals of data on their way (s3_delete.c). */

@@ -20,6 +20,22 @@ void weir_s3_gauge_init(struct weir_s3_gauge *gauge, unsigned max, uint64_t now_
     gauge->best_limit = gauge->limit;
 }
 
+static void restart(struct weir_s3_gauge *gauge, uint64_t now_ns)
+{
+    gauge->since_ns = now_ns;
+    gauge->bytes = gauge->requests = 0;
+    gauge->is_flowing = gauge->was_full;
+    gauge->was_full = false;
+}
+
+void weir_s3_gauge_begin(struct weir_s3_gauge *gauge, uint64_t now_ns)
+{
+    if (now_ns - gauge->answered_ns < INTERVAL_NS)
+        return; /* a moment between two answers */
+    gauge->was_full = false;
+    restart(gauge, now_ns);
+}
+
 void weir_s3_gauge_full(struct weir_s3_gauge *gauge)
 {
     gauge->was_full = true;
@@ -52,6 +68,7 @@ static void judge(struct weir_s3_gauge *gauge, double rate, uint64_t now_ns)
 
 void weir_s3_gauge_answer(struct weir_s3_gauge *gauge, uint64_t bytes, uint64_t now_ns)
 {
+    gauge->answered_ns = now_ns;
     gauge->bytes += bytes + REQUEST_BYTES;
     gauge->requests++;
     uint64_t took_ns = now_ns - gauge->since_ns;
@@ -59,10 +76,7 @@ void weir_s3_gauge_answer(struct weir_s3_gauge *gauge, uint64_t bytes, uint64_t 
         return;
     if (gauge->was_full && gauge->is_flowing)
         judge(gauge, (double)gauge->bytes / (double)took_ns, now_ns);
-    gauge->since_ns = now_ns;
-    gauge->bytes = gauge->requests = 0;
-    gauge->is_flowing = gauge->was_full;
-    gauge->was_full = false;
+    restart(gauge, now_ns);
 }
 
 void weir_s3_gauge_slow_down(struct weir_s3_gauge *gauge, uint64_t now_ns)

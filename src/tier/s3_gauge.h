@@ -11,10 +11,10 @@
 struct weir_s3_gauge {
     unsigned limit, max;
     /* The interval that is being measured. */
-    uint64_t since_ns, bytes;
+    uint64_t since_ns, bytes, answered_ns;
     unsigned requests;
-    bool was_full; /* the limit was met: only then the rate says something about it */
-    bool is_flowing; /* and in the one before: the first answers come late */
+    bool was_full;   /* the limit was met: only then the rate says something about it */
+    bool is_flowing; /* the interval before was full, too: the first answers come late */
     /* What was found. */
     double best_rate;
     unsigned best_limit;
@@ -23,6 +23,8 @@ struct weir_s3_gauge {
 };
 
 void weir_s3_gauge_init(struct weir_s3_gauge *gauge, unsigned max, uint64_t now_ns);
+/* Nothing was under way, and now something is. */
+void weir_s3_gauge_begin(struct weir_s3_gauge *gauge, uint64_t now_ns);
 /* As many as may be are under way, and more are waiting. */
 void weir_s3_gauge_full(struct weir_s3_gauge *gauge);
 /* A request was answered and moved so many bytes. */

@@ -268,6 +268,8 @@ static struct weir_s3_trip *take(struct lane *lane, uint64_t *wait_ns)
         trip = net->ready;
         if (trip && !(net->ready = trip->next))
             net->ready_end = &net->ready;
+        if (!net->active)
+            weir_s3_gauge_begin(&net->gauge, now);
         net->active++; /* also for what may be fed */
         lane->active++;
     }

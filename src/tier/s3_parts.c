@@ -8,15 +8,18 @@
 enum {
     RUN_UNKNOWN = 125,
     RUN_ANNOUNCED = 5000,
-    MANY = 64, /* as soon as there are so many, half as many do: they are less work for a server */
+    /* Half as many parts are less work for a server. They are enough if there are still several
+     * times as many as are under way at once: else the last ones would leave the others idle. */
+    MANY = 64,
+    AT_ONCE = 8,
 };
 #define ROUND ((uint64_t)1 << 20)
 
-void weir_s3_parts_plan(struct weir_s3_parts *out, uint64_t hint, uint64_t least)
+void weir_s3_parts_plan(struct weir_s3_parts *out, uint64_t hint, uint64_t least, uint64_t memory)
 {
     uint64_t each = hint / RUN_ANNOUNCED;
     each = each / ROUND * ROUND + (each % ROUND ? ROUND : 0);
-    if (hint / least >= MANY)
+    if (hint / least >= MANY && memory / 2 / least >= AT_ONCE)
         least *= 2;
     *out = (struct weir_s3_parts){
         .first_bytes = hint && each > least ? each : least,

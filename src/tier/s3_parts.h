@@ -15,8 +15,9 @@ struct weir_s3_parts {
     uint32_t run;         /* parts of one size; those of the next run are first_bytes larger */
 };
 
-/* hint: the announced length, or 0. least: how large a part is at least. */
-void weir_s3_parts_plan(struct weir_s3_parts *out, uint64_t hint, uint64_t least);
+/* hint: the announced length, or 0. least: how large a part is at least. memory: for those that are
+ * under way. */
+void weir_s3_parts_plan(struct weir_s3_parts *out, uint64_t hint, uint64_t least, uint64_t memory);
 /* Which part byte `off` is in (from 0), where that one begins and how long it is. -EFBIG: beyond
  * the last, with a text. */
 struct weir_s3_part_place {

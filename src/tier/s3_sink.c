@@ -29,7 +29,7 @@ static void sink_close(struct weir_handle *handle)
     drop_parts(sink);
     if (sink->has_upload)
         weir_s3_sink_abort(sink);
-    weir_s3_memory_leave(sink->blob.tier);
+    weir_s3_memory_leave(&sink->blob.tier->memory);
     pthread_mutex_destroy(&sink->lock);
     pthread_cond_destroy(&sink->changed);
     free(sink->parted);
@@ -51,8 +51,8 @@ int weir_s3_create(struct weir_s3_tier *t, struct weir_req *req)
     sink->blob.tier = t;
     sink->blob.name = name;
     sink->hint = req->off;
-    weir_s3_parts_plan(&sink->parts, req->off, t->part_bytes);
-    weir_s3_memory_join(t);
+    weir_s3_parts_plan(&sink->parts, req->off, t->part_bytes, t->memory.bytes_max);
+    weir_s3_memory_join(&t->memory);
     pthread_mutex_init(&sink->lock, NULL);
     pthread_cond_init(&sink->changed, NULL);
     req->handle = &sink->blob.handle;

@@ -46,9 +46,6 @@ struct weir_s3_sink {
 
 /* Remembers the first failure, which is this thread's text. Under the lock. */
 int weir_s3_sink_failed(struct weir_s3_sink *sink, int code);
-/* A sink is there, and is there no more: with the last one, spare memory goes. */
-void weir_s3_memory_join(struct weir_s3_tier *t);
-void weir_s3_memory_leave(struct weir_s3_tier *t);
 /* Makes sure that the part has room for its first `bytes`; may wait for memory, with the sink's
  * lock let go. */
 int weir_s3_part_room(struct weir_s3_part *part, uint64_t bytes);

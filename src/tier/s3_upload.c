@@ -1,9 +1,4 @@
-/* s3_upload.c - the parts of a sink (s3_sink.h) and their way to the server. Memory is counted over
- * all sinks of a tier: beyond its bound a writer waits for uploads to end. It does not wait when
- * none is under way, since then only writers could give memory back; so what is exceeded is at most
- * what unfinished parts hold.
- */
-#include <assert.h>
+/* s3_upload.c - the parts of a sink (s3_sink.h) and their way to the server. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,88 +11,6 @@
 enum { ROOM_MIN = 65536 };
 
 /* ---- memory ---- */
-
-/* Under the lock, as the next. */
-static char *pop_spare(struct weir_s3_memory *memory)
-{
-    char *data = memory->spare;
-    if (data)
-        memcpy(&memory->spare, data, sizeof memory->spare);
-    return data;
-}
-
-static void drop_spare(struct weir_s3_memory *memory)
-{
-    memory->bytes -= memory->spare_bytes;
-    free(pop_spare(memory));
-}
-
-/* So many bytes are the caller's now. If it begins a part, they may be those of one that was sent,
- * since fresh memory costs more than to copy into it; NULL: they are to be allocated. */
-static char *charge(struct weir_s3_memory *memory, uint64_t bytes, bool begins)
-{
-    char *data = NULL;
-    pthread_mutex_lock(&memory->lock);
-    for (;;) {
-        data = begins && bytes == memory->spare_bytes ? pop_spare(memory) : NULL;
-        if (data || memory->bytes + bytes <= memory->bytes_max)
-            break;
-        if (memory->spare)
-            drop_spare(memory);
-        else if (memory->uploads)
-            pthread_cond_wait(&memory->freed, &memory->lock);
-        else
-            break;
-    }
-    memory->bytes += data ? 0 : bytes;
-    pthread_mutex_unlock(&memory->lock);
-    return data;
-}
-
-static void uncharge(struct weir_s3_memory *memory, uint64_t bytes)
-{
-    pthread_mutex_lock(&memory->lock);
-    memory->bytes -= bytes;
-    pthread_cond_broadcast(&memory->freed);
-    pthread_mutex_unlock(&memory->lock);
-}
-
-/* What stays charged is spare. */
-static void keep(struct weir_s3_memory *memory, char *data, uint64_t bytes)
-{
-    pthread_mutex_lock(&memory->lock);
-    while (memory->spare && memory->spare_bytes != bytes)
-        drop_spare(memory);
-    memory->spare_bytes = bytes;
-    memcpy(data, &memory->spare, sizeof memory->spare);
-    memory->spare = data;
-    pthread_cond_broadcast(&memory->freed);
-    pthread_mutex_unlock(&memory->lock);
-}
-
-void weir_s3_memory_join(struct weir_s3_tier *t)
-{
-    pthread_mutex_lock(&t->memory.lock);
-    t->memory.sinks++;
-    pthread_mutex_unlock(&t->memory.lock);
-}
-
-void weir_s3_memory_leave(struct weir_s3_tier *t)
-{
-    pthread_mutex_lock(&t->memory.lock);
-    t->memory.sinks--;
-    while (!t->memory.sinks && t->memory.spare)
-        drop_spare(&t->memory);
-    pthread_mutex_unlock(&t->memory.lock);
-}
-
-static void count_upload(struct weir_s3_memory *memory, int by)
-{
-    pthread_mutex_lock(&memory->lock);
-    memory->uploads += (unsigned)by;
-    pthread_cond_broadcast(&memory->freed);
-    pthread_mutex_unlock(&memory->lock);
-}
 
 /* Small blobs of unknown size get as much as they need, doubled each time. */
 static uint64_t room_for(const struct weir_s3_part *part, uint64_t bytes)
@@ -120,19 +33,19 @@ int weir_s3_part_room(struct weir_s3_part *part, uint64_t bytes)
     while (bytes > part->room) {
         uint64_t before = part->room, room = room_for(part, bytes);
         pthread_mutex_unlock(&sink->lock);
-        char *data = charge(memory, room - before, !before);
+        char *data = weir_s3_memory_take(memory, room - before, !before);
         pthread_mutex_lock(&sink->lock);
         if (part->room != before) { /* somebody else made room meanwhile */
             if (data)
-                keep(memory, data, room);
+                weir_s3_memory_keep(memory, data, room);
             else
-                uncharge(memory, room - before);
+                weir_s3_memory_give(memory, room - before);
             continue;
         }
         if (!data)
             data = weir_realloc(part->data, room);
         if (!data) {
-            uncharge(memory, room - before);
+            weir_s3_memory_give(memory, room - before);
             return weir_fail_memory();
         }
         part->data = data;
@@ -145,10 +58,10 @@ void weir_s3_part_free(struct weir_s3_part *part)
 {
     struct weir_s3_memory *memory = &part->sink->blob.tier->memory;
     if (part->room >= part->sink->blob.tier->part_bytes) {
-        keep(memory, part->data, part->room);
+        weir_s3_memory_keep(memory, part->data, part->room);
     } else {
         free(part->data);
-        uncharge(memory, part->room);
+        weir_s3_memory_give(memory, part->room);
     }
     free(part);
 }
@@ -216,7 +129,7 @@ static void part_done(struct weir_s3_trip *trip)
         weir_s3_sink_failed(sink, code);
     weir_s3_trip_end(trip);
     weir_s3_part_free(part);
-    count_upload(memory, -1);
+    weir_s3_memory_uploads(memory, -1);
     trip_over(sink);
 }
 
@@ -233,7 +146,7 @@ static void send_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
     weir_s3_trip_header(trip, "x-amz-checksum-crc32c", part->crc_text);
     weir_s3_trip_body(trip, part->data, part->filled, !t->site.is_https);
     trip->done = part_done;
-    count_upload(&t->memory, 1);
+    weir_s3_memory_uploads(&t->memory, 1);
     weir_s3_net_submit(t->net, trip);
 }
 

@@ -144,12 +144,20 @@ static void many_readers(void)
     CHECK(verdict() != WEIR_WAY_UNKNOWN);
 }
 
+static void only_files_are_tried(void)
+{
+    weir_store *memory = store_at("mem:", NULL);
+    CHECK(memory->landing.forced == WEIR_WAY_IN_PLACE && !store->landing.forced);
+    weir_store_close(memory);
+}
+
 int main(int argc, char **argv)
 {
     const char *engine = engine_or_skip(argc, argv);
     RUN(the_faster_way_is_kept);
     dir = tmp_path("store");
     store = store_sized(dir, engine, 64 * MIB, 8); /* so a trial needs but 168 units */
+    RUN(only_files_are_tried);
     RUN(short_reads_try_nothing);
     put_seed(store, "long", LONG, SEED);
     RUN(a_long_read_decides);

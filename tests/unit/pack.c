@@ -1,5 +1,5 @@
-/* Packing makes the same bytes with one job and with many, goes on from what is there, and stops
- * when it is told to.
+/* Packing makes the same bytes with one job and with many, goes on from what is there, stops when
+ * it is told to, and shares the work with another that begins at the same time.
  */
 #include <stdatomic.h>
 

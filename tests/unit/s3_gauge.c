@@ -73,8 +73,28 @@ static void comes_back(void)
     CHECK(gauge.limit > low);
 }
 
+/* Answers that come late at the beginning, and a pause, say nothing about the limit. */
+static void judges_what_flows(void)
+{
+    struct weir_s3_gauge gauge;
+    weir_s3_gauge_init(&gauge, 64, 0);
+    unsigned first = gauge.limit;
+    weir_s3_gauge_begin(&gauge, 1000 * MS);
+    serve(&gauge, 64, 1240 * MS, 30); /* the first interval: nothing came for most of it */
+    CHECK_EQ(gauge.limit, first);
+    uint64_t now = serve(&gauge, first, 1270 * MS, 20000); /* more than these do not help */
+    unsigned best = gauge.best_limit;
+    for (int i = 0; i < 20; i++) {
+        now += 60000 * MS;
+        weir_s3_gauge_begin(&gauge, now);
+        now = serve(&gauge, first, now, 300);
+    }
+    CHECK(gauge.best_limit == best && gauge.limit <= 2 * best);
+}
+
 int main(void)
 {
+    RUN(judges_what_flows);
     RUN(grows_while_it_pays);
     RUN(a_far_server_soon_has_many);
     RUN(stays_without_need);
