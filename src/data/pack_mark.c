@@ -27,7 +27,7 @@ static int key_of(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p
 /* ---- objects with metadata ---- */
 
 /* 1 if it is there with just this metadata; 0 if nothing is; -EEXIST. */
-static int is_there(const char *key, weir_store *store, const char *meta, weir_object **out)
+static int is_there(weir_object **out, weir_store *store, const char *key, const char *meta)
 {
     weir_object *obj = NULL;
     int code = weir_object_open(&obj, store, key);
@@ -80,7 +80,7 @@ int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_ma
     code = put_new(p->store, key, made, meta);
     if (code != -EEXIST)
         return code;
-    code = is_there(key, p->store, meta, &obj); /* another process does the same */
+    code = is_there(&obj, p->store, key, meta); /* another process does the same */
     if (code == 1)
         weir_object_close(obj);
     return code == 1 ? 0 : code ? code : weir_fail(EAGAIN, "'%s' comes and goes: try again", key);
@@ -124,7 +124,7 @@ static void write_mark(struct weir_json_out *out, const struct weir_packing *p)
 }
 
 /* 1 if there is a file already, anybody's, with its name; 0 if the place is empty. */
-static int find_any(struct weir_packing *p, char name[WEIR_KEY_BYTES_MAX + 1])
+static int find_any(char name[WEIR_KEY_BYTES_MAX + 1], struct weir_packing *p)
 {
     const weir_entry *entry;
     weir_list *list;
@@ -165,16 +165,16 @@ static int check_mark(weir_object *obj, const struct weir_json_out *text, const 
 }
 
 /* 0: the mark is ours; 1: another process's, which began just now. */
-static int begin_mark(struct weir_packing *p, const char *key, const struct weir_json_out *text,
-                      const char *meta, weir_object **obj)
+static int begin_mark(weir_object **obj, struct weir_packing *p, const char *key,
+                      const struct weir_json_out *text, const char *meta)
 {
     struct weir_made made = {.body = (const uint8_t *)text->text, .body_size = text->size};
     char other[WEIR_KEY_BYTES_MAX + 1];
-    int found = find_any(p, other);
+    int found = find_any(other, p);
     int code = found ? found : put_new(p->store, key, &made, meta);
     if (code != 1 && code != -EEXIST)
         return code;
-    code = is_there(key, p->store, NULL, obj);
+    code = is_there(obj, p->store, key, NULL);
     if (code)
         return code;
     return found ? weir_fail(ENOTEMPTY,
@@ -188,9 +188,9 @@ static int settle_mark(struct weir_packing *p, const char *key, const struct wei
                        const char *meta)
 {
     weir_object *obj = NULL;
-    int code = is_there(key, p->store, NULL, &obj);
+    int code = is_there(&obj, p->store, key, NULL);
     if (!code)
-        code = begin_mark(p, key, text, meta, &obj);
+        code = begin_mark(&obj, p, key, text, meta);
     if (code == 1) {
         code = check_mark(obj, text, meta);
         weir_object_close(obj);

@@ -78,8 +78,8 @@ static const struct weir_opt s3_options[] = {
     {"requests", 0, WEIR_OPT_NUMBER, AT(s3.requests_max), "64", "N",
      "requests in flight at most; how many pay is found out", 1, 1024},
     {"part", 0, WEIR_OPT_SIZE, AT(s3.part_bytes), "16M", "SIZE",
-     "larger blobs are uploaded in parts of this size (of twice as much where that makes 64 or "
-     "more of them, and of more where 10,000 are not enough)",
+     "larger blobs are uploaded in parts of this size (of twice as much where there would be 64 or "
+     "more, and of more where 10,000 are not enough)",
      5 << 20, 1 << 30},
     {"memory", 0, WEIR_OPT_SIZE, AT(s3.memory_bytes_max), "256M", "SIZE",
      "for the parts of all uploads", 5 << 20, 0},
