@@ -43,7 +43,7 @@ struct weir_s3_net {
     struct weir_s3_trip *ready, **ready_end, *later;
     struct weir_s3_gauge gauge;
     unsigned active, lanes, turn;
-    bool stop;
+    bool stop, unheard; /* unheard: somebody had something to feed on when there was no room */
     struct lane lane[LANES_MAX];
 };
 
@@ -272,6 +272,7 @@ static struct weir_s3_trip *take(struct lane *lane, uint64_t *wait_ns)
             weir_s3_gauge_begin(&net->gauge, now);
         net->active++; /* also for what may be fed */
         lane->active++;
+        net->unheard = false;
     }
     pthread_mutex_unlock(&net->lock);
     if (other && other != lane)
@@ -290,7 +291,7 @@ static struct weir_s3_trip *take(struct lane *lane, uint64_t *wait_ns)
     pthread_mutex_lock(&net->lock);
     net->active--;
     lane->active--;
-    if (net->ready)
+    if (net->ready || net->unheard)
         *wait_ns = 1; /* somebody else may have seen no room while this was counted */
     pthread_mutex_unlock(&net->lock);
     return NULL;
@@ -459,14 +460,25 @@ void weir_s3_net_submit(struct weir_s3_net *net, struct weir_s3_trip *trip)
     trip->done(trip);
 }
 
-bool weir_s3_net_wake(struct weir_s3_net *net)
+bool weir_s3_net_start(struct weir_s3_net *net)
 {
     pthread_mutex_lock(&net->lock);
-    struct lane *lane = choose_lane(net);
+    bool started = net->lanes || !start_lanes(net);
+    pthread_mutex_unlock(&net->lock);
+    return started;
+}
+
+void weir_s3_net_wake(struct weir_s3_net *net)
+{
+    struct lane *lane = NULL;
+    pthread_mutex_lock(&net->lock);
+    if (net->active < net->gauge.limit)
+        lane = choose_lane(net);
+    else
+        net->unheard = true;
     pthread_mutex_unlock(&net->lock);
     if (lane)
         curl_multi_wakeup(lane->multi);
-    return lane;
 }
 
 struct waiting {

@@ -32,8 +32,11 @@ void weir_s3_net_close(struct weir_s3_net *net);
 void weir_s3_net_submit(struct weir_s3_net *net, struct weir_s3_trip *trip);
 /* The same, and waits: true if it was ok. */
 bool weir_s3_net_run(struct weir_s3_net *net, struct weir_s3_trip *trip);
-/* There may be something to feed on. false: there are no threads, with a text. */
-bool weir_s3_net_wake(struct weir_s3_net *net);
+/* Are there threads, from now on? false: with a text. */
+bool weir_s3_net_start(struct weir_s3_net *net);
+/* There may be something to feed on. Where there is no room for it, nobody is woken: whoever makes
+ * room asks. */
+void weir_s3_net_wake(struct weir_s3_net *net);
 /* The server's clock as far as it is known. */
 int64_t weir_s3_net_now_s(const struct weir_s3_net *net);
 

@@ -121,7 +121,7 @@ void weir_s3_read(struct weir_s3_tier *t, struct weir_req *req)
         weir_req_done(req);
         return;
     }
-    if (!weir_s3_net_wake(t->net)) { /* so that there are threads before anything waits for them */
+    if (!weir_s3_net_start(t->net)) { /* before anything waits for its threads */
         weir_req_take(req, -EAGAIN);
         weir_req_done(req);
         return;
