@@ -8,6 +8,7 @@
 
 #include "data/field.h"
 #include "util/copy.h"
+#include "util/copy_sum.h"
 #include "util/err.h"
 #include "util/sys.h"
 
@@ -394,17 +395,40 @@ static int find_parts(struct weir_gather *gather)
     return 0;
 }
 
-static void copy_row(const struct weir_gather *gather, uint64_t row, const weir_column *columns)
+/* Most of the sample is this value, as it stands there. */
+static bool is_most_of(const struct cell *cell, const struct row *row)
 {
+    uintptr_t begin = (uintptr_t)cell->data, all = (uintptr_t)row->data;
+    return cell->size >= row->size / 2 && cell->size <= row->size && begin >= all &&
+           begin - all <= row->size - cell->size;
+}
+
+/* Copies the values of a row, and sums all its bytes: while most of them are copied, if they go
+ * around the cache. */
+static void copy_row(const struct weir_gather *gather, uint64_t number, const weir_column *columns,
+                     uint8_t sum[WEIR_SUM_BYTES])
+{
+    const struct row *row = &gather->rows[number];
+    bool is_summed = false;
     for (size_t i = 0; i < gather->count; i++) {
-        const struct cell *cell = &gather->columns[i].cells[row];
-        const weir_column *to = &columns[i];
-        uint64_t off = to->values ? to->values[row].off : row * cell->size;
-        if (cell->size && gather->is_large)
-            weir_copy_around((uint8_t *)to->data + off, cell->data, cell->size);
-        else if (cell->size)
-            memcpy((uint8_t *)to->data + off, cell->data, cell->size);
+        const struct cell *cell = &gather->columns[i].cells[number];
+        const weir_column *column = &columns[i];
+        uint64_t off = column->values ? column->values[number].off : number * cell->size;
+        uint8_t *to = (uint8_t *)column->data + off;
+        if (!cell->size)
+            continue;
+        if (!gather->is_large) {
+            memcpy(to, cell->data, cell->size);
+        } else if (!is_summed && is_most_of(cell, row)) {
+            weir_copy_sum(sum, row->data, row->size, (size_t)(cell->data - row->data), cell->size,
+                          to);
+            is_summed = true;
+        } else {
+            weir_copy_around(to, cell->data, cell->size);
+        }
     }
+    if (!is_summed)
+        weir_sum(sum, row->data, row->size);
 }
 
 static int fail_missing(const struct weir_gather *gather, const struct gathered *column)
@@ -427,14 +451,15 @@ static void copy_rows(struct weir_gather *gather, weir_batch *batch, struct weir
     for (uint64_t i = 0; i < gather->rows_count; i++) {
         const struct row *row = &gather->rows[i];
         struct weir_part *part = parts;
+        uint8_t sum[WEIR_SUM_BYTES];
         while (!is_of(part, &row->which))
             part++;
         part->samples++;
         batch->sample_bytes += row->size;
         if (i + 1 < gather->rows_count) /* where it begins, no processor expects it */
             __builtin_prefetch(row[1].data);
-        copy_row(gather, i, batch->info.columns); /* fetches the bytes faster than a hash does */
-        weir_digest_add(&part->digest, weir_digest_of(row->which.number, row->data, row->size));
+        copy_row(gather, i, batch->info.columns, sum);
+        weir_digest_add(&part->digest, weir_digest_of(row->which.number, sum));
     }
 }
 

@@ -3,16 +3,17 @@
  */
 #include "data/digest.h"
 
-#include "util/bytes.h"
-#include "util/hash.h"
+#include <string.h>
 
-struct weir_digest weir_digest_of(uint64_t sample, const void *data, size_t size)
+#include "util/bytes.h"
+
+struct weir_digest weir_digest_of(uint64_t sample, const uint8_t sum[WEIR_SUM_BYTES])
 {
-    uint8_t named[WEIR_SUM_BYTES + 8], sum[WEIR_SUM_BYTES];
-    weir_sum(named, data, size);
+    uint8_t named[WEIR_SUM_BYTES + 8], digest[WEIR_SUM_BYTES];
+    memcpy(named, sum, WEIR_SUM_BYTES);
     weir_store_le(named + WEIR_SUM_BYTES, sample, 8);
-    weir_sum(sum, named, sizeof named);
-    return (struct weir_digest){weir_load_le(sum, 8), weir_load_le(sum + 8, 8)};
+    weir_sum(digest, named, sizeof named);
+    return (struct weir_digest){weir_load_le(digest, 8), weir_load_le(digest + 8, 8)};
 }
 
 void weir_digest_add(struct weir_digest *sum, struct weir_digest more)
