@@ -69,7 +69,7 @@ def both_at_once(source, target, size, total):
          "--ioengine=io_uring", "--name=read", f"--filename={source}", "--rw=randread",
          f"--bs={block}", "--iodepth=32", "--name=write", f"--filename={target}", "--rw=write",
          "--bs=1m", "--iodepth=16", "--end_fsync=1", "--unlink=1"],
-        check=True, stdout=subprocess.PIPE)
+        check=True, env=common.FIO_ENV, stdout=subprocess.PIPE)
     jobs = json.loads(out.stdout)["jobs"]
     return total / max(job[side]["runtime"] / 1e3 for job, side in zip(jobs, ("read", "write")))
 

@@ -97,7 +97,7 @@ class Bench:
     def fio(self, who, name):
         command = ["fio", "--name=job", "--output-format=json", "--group_reporting",
                    *self.fio_args(name)]
-        out = subprocess.run(command, check=True, stdout=subprocess.PIPE,
+        out = subprocess.run(command, check=True, env=common.FIO_ENV, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL)
         job = json.loads(out.stdout[out.stdout.index(b"{"):])["jobs"][0]
         side = job["write" if "write" in " ".join(self.fio_args(name)) else "read"]
@@ -208,7 +208,8 @@ def table(result):
         f"{result['seconds']:g} s each, medians of {result['rounds']} rounds in which `weir "
         "bench`, fio and fio again take turns, in another order each. Ratios are to the "
         "first fio, each the median of the rounds' ratios; nine of ten such medians lie in the "
-        "interval when rounds are drawn anew from these. What fio is to itself is what this "
+        "interval when rounds are drawn anew from these. The buffers of both are in huge pages: "
+        "fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`. What fio is to itself is what this "
         f"machine can tell. Machine: {m['cores']} cores, Linux {m['kernel']}.",
         "",
         "| shape | weir bench | fio | weir to fio | interval | fio to itself | interval | p99 weir "

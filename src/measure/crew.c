@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "util/sys.h"
 #include "util/thread.h"
@@ -16,16 +17,23 @@ uint64_t weir_worker_chance(struct weir_worker *worker, uint64_t limit)
     return weir_rng_below(&worker->rng, limit);
 }
 
+static size_t buffers_bytes(const struct weir_worker *worker)
+{
+    return worker->job->block_bytes * worker->depth;
+}
+
 /* Bytes that no drive can compress. Those that are read into are filled, too: memory that is
- * touched for the first time is none of the drive's time. */
+ * touched for the first time is none of the drive's time. Huge pages, as a store's own buffers
+ * have: of single pages, 1 MiB is more pieces than many drives take at once, and becomes two
+ * requests. */
 static int make_buffers(struct weir_worker *worker)
 {
-    size_t size = worker->job->block_bytes * worker->depth;
-    worker->memory = weir_alloc(size + PAGE);
-    if (!worker->memory)
+    size_t size = buffers_bytes(worker);
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
         return weir_fail_memory();
-    uintptr_t at = ((uintptr_t)worker->memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-    worker->buffers = (char *)at;
+    madvise(at, size, MADV_HUGEPAGE);
+    worker->buffers = at;
     for (size_t i = 0; i + 8 <= size; i += 8) {
         uint64_t word = weir_rng_next(&worker->rng);
         memcpy(worker->buffers + i, &word, sizeof word);
@@ -134,7 +142,8 @@ static void *work(void *arg)
         pthread_cond_broadcast(&crew->go);
         pthread_mutex_unlock(&crew->lock);
     }
-    free(worker->memory);
+    if (worker->buffers)
+        munmap(worker->buffers, buffers_bytes(worker));
     return NULL;
 }
 

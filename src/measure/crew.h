@@ -27,7 +27,7 @@ struct weir_worker {
     bool has_begun;          /* it has asked for something */
     struct weir_rng rng;
     uint64_t stamp;
-    char *memory, *buffers;
+    char *buffers;
     uint64_t bytes, requests, end_ns, sync_ns;
     struct weir_hist hist;
     int code;
