@@ -35,7 +35,7 @@ BOTO3_SWEEP = [(threads, chunk << 20) for threads in (4, 8, 16, 32) for chunk in
 CURL_SWEEP = [(ranges, chunk << 20) for ranges in (4, 8, 16, 32) for chunk in (8, 32)]
 TIMES = 3  # gets, and puts to RADOS, of each in a round: they are short
 PUT_TIMES = 2  # to S3
-SWEEPS = 2  # of each choice: the faster one counts
+SWEEPS = 2  # of each choice: their mean counts
 # The cluster is idle if its daemons take no more than this share of a processor for so long.
 IDLE_SHARE, IDLE_S, IDLE_S_MAX = 0.05, 0.25, 20
 
@@ -169,12 +169,11 @@ class Bench:
     # Setups
 
     def best(self, what, choices, run):
-        best, setup = 0, None
+        rates = {}
         for choice in choices * SWEEPS:
             one = run(*choice)
-            rate = one["bytes"] / one["seconds"]
-            if rate > best:
-                best, setup = rate, choice
+            rates.setdefault(choice, []).append(one["bytes"] / one["seconds"])
+        best, setup = max((statistics.mean(found), choice) for choice, found in rates.items())
         say(f"the best {what}: {best / 1e6:.0f} MB/s with {setup[0]} at once of "
             f"{setup[1] >> 20} MiB")
         return setup

@@ -41,10 +41,11 @@ def intro(result):
         "process of its own that begins when the cluster is idle, or after 20 s. What Weir gets "
         "is verified; the others' is not. boto3 gets into memory and puts from a file in memory "
         f"(get: {setup(result, 'boto3_get')}, put: {setup(result, 'boto3_put')}: the best of a "
-        f"sweep); curl gets ranges to nowhere, from a signed URL ({setup(result, 'curl_get')}: the "
-        "best of a sweep). `rados bench` has 16 objects of 4 MiB at once. Of awscli and curl the "
-        "whole process is measured, of the others what comes after their start. The server takes "
-        "most of the processors; what a client takes itself is the CPU column. "
+        "sweep, each twice); curl gets ranges to nowhere, from a signed URL "
+        f"({setup(result, 'curl_get')}: the best of such a sweep). `rados "
+        "bench` has 16 objects of 4 MiB at once. Of awscli and curl the whole process is measured, "
+        "of the others what comes after their start. The server takes most of the processors; "
+        "what a client takes itself is the CPU column. "
         f"boto3 {v['boto3']}, awscli {v['awscli']}, curl {v['curl']}. Machine: "
         f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}.")
 

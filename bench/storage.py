@@ -109,7 +109,7 @@ class Bench:
         subprocess.run(["fio", "--name=job", f"--filename={self.data}", *RING, "--rw=write",
                         "--bs=1m", "--iodepth=16", "--end_fsync=1", "--fallocate=posix",
                         f"--size={self.options.size_bytes}"], check=True,
-                       stdout=subprocess.DEVNULL)
+                       env=common.FIO_ENV, stdout=subprocess.DEVNULL)
 
     def fio_part(self, who, part):
         if part != "checkpoint":

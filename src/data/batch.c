@@ -395,16 +395,16 @@ static int find_parts(struct weir_gather *gather)
     return 0;
 }
 
-/* Most of the sample is this value, as it stands there. */
-static bool is_most_of(const struct cell *cell, const struct row *row)
+/* At least half of the sample is this value, as it stands there. */
+static bool is_much_of(const struct cell *cell, const struct row *row)
 {
     uintptr_t begin = (uintptr_t)cell->data, all = (uintptr_t)row->data;
     return cell->size >= row->size / 2 && cell->size <= row->size && begin >= all &&
            begin - all <= row->size - cell->size;
 }
 
-/* Copies the values of a row, and sums all its bytes: while most of them are copied, if they go
- * around the cache. */
+/* Copies the values of a row, and sums all its bytes: while a large part of them is copied, if it
+ * goes around the cache. */
 static void copy_row(const struct weir_gather *gather, uint64_t number, const weir_column *columns,
                      uint8_t sum[WEIR_SUM_BYTES])
 {
@@ -419,7 +419,7 @@ static void copy_row(const struct weir_gather *gather, uint64_t number, const we
             continue;
         if (!gather->is_large) {
             memcpy(to, cell->data, cell->size);
-        } else if (!is_summed && is_most_of(cell, row)) {
+        } else if (!is_summed && is_much_of(cell, row)) {
             weir_copy_sum(sum, row->data, row->size, (size_t)(cell->data - row->data), cell->size,
                           to);
             is_summed = true;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "util/err.h"
+#include "util/huge.h"
 #include "util/sys.h"
 #include "util/thread.h"
 
@@ -14,7 +15,6 @@ enum {
     STEPS = 8,          /* sizes between two powers of two: at most an eighth is wasted */
     SIZE_MIN = 1 << 14, /* a mapping for less is not worth its entry in the kernel's table */
     LARGE_BYTES_MIN = 1 << 20,
-    HUGE_PAGE = 2 << 20,
 };
 
 struct weir_slabs {
@@ -108,7 +108,7 @@ size_t weir_slab_room(size_t size)
         step *= 2;
     size = (size + step - 1) / step * step;
     /* Whole huge pages, where that takes no more than another step. */
-    size_t huge = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    size_t huge = weir_huge_room(size);
     return huge - size <= step ? huge : size;
 }
 
@@ -128,20 +128,10 @@ static struct weir_slab *find_kept(struct weir_slabs *pool, size_t room)
     return slab;
 }
 
-/* Memory that begins where a huge page can. */
-static void *map_aligned(size_t room)
+static void *map_small(size_t room)
 {
-    size_t spare = room >= LARGE_BYTES_MIN ? HUGE_PAGE : 0;
-    uint8_t *data =
-        mmap(NULL, room + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED || !spare)
-        return data;
-    size_t before = -(uintptr_t)data % HUGE_PAGE, behind = spare - before;
-    if (before)
-        munmap(data, before);
-    if (behind)
-        munmap(data + before + room, behind);
-    return data + before;
+    void *data = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return data == MAP_FAILED ? NULL : data;
 }
 
 /* New memory is made by whoever takes it, at once: later it would be made page by page, and where
@@ -152,15 +142,13 @@ static struct weir_slab *map_new(size_t room)
     if (!slab)
         return NULL;
     slab->room = room;
-    slab->data = map_aligned(room);
-    if (slab->data == MAP_FAILED) {
+    slab->data = room >= LARGE_BYTES_MIN ? weir_huge_map(room) : map_small(room);
+    if (!slab->data) {
         free(slab);
         return NULL;
     }
-    if (room >= LARGE_BYTES_MIN) {
-        madvise(slab->data, room, MADV_HUGEPAGE);
+    if (room >= LARGE_BYTES_MIN)
         madvise(slab->data, room, MADV_POPULATE_WRITE); /* where the kernel knows that */
-    }
     return slab;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util/huge.h"
 #include "util/sys.h"
 #include "util/thread.h"
 
@@ -19,7 +20,7 @@ uint64_t weir_worker_chance(struct weir_worker *worker, uint64_t limit)
 
 static size_t buffers_bytes(const struct weir_worker *worker)
 {
-    return worker->job->block_bytes * worker->depth;
+    return weir_huge_room(worker->job->block_bytes * worker->depth);
 }
 
 /* Bytes that no drive can compress. Those that are read into are filled, too: memory that is
@@ -29,11 +30,9 @@ static size_t buffers_bytes(const struct weir_worker *worker)
 static int make_buffers(struct weir_worker *worker)
 {
     size_t size = buffers_bytes(worker);
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED)
+    worker->buffers = weir_huge_map(size);
+    if (!worker->buffers)
         return weir_fail_memory();
-    madvise(at, size, MADV_HUGEPAGE);
-    worker->buffers = at;
     for (size_t i = 0; i + 8 <= size; i += 8) {
         uint64_t word = weir_rng_next(&worker->rng);
         memcpy(worker->buffers + i, &word, sizeof word);

@@ -261,7 +261,9 @@ static struct weir_s3_trip *take(struct lane *lane, uint64_t *wait_ns)
     bool full = net->active >= net->gauge.limit || lane->active >= share(net);
     if (full) {
         weir_s3_gauge_full(&net->gauge);
-        if (net->ready && net->active < net->gauge.limit)
+        if (net->active >= net->gauge.limit)
+            net->unheard = true; /* what else there is to feed on waits for room, too */
+        else if (net->ready || net->unheard)
             other = choose_lane(net); /* it has room, and may be asleep */
     } else {
         spare = net->gauge.limit - net->active;

@@ -6,6 +6,8 @@
  */
 #include "util/copy_sum.h"
 
+#include <assert.h>
+
 #include "util/copy.h"
 
 #if defined(__x86_64__)
@@ -21,7 +23,8 @@ enum {
     STRIPES = 16,
     BLOCK = STRIPES * STRIPE,
     AHEAD = 16 * STRIPE, /* fetched before it is needed */
-    SIZE_MIN = BLOCK,
+    SIZE_MIN = BLOCK, /* less is mostly its ends */
+    SHORT_MAX = 240,  /* which has other sums */
     /* Where in the secret: */
     KEY_STEP = 8,
     KEY_SCRAMBLE = 128,
@@ -29,6 +32,10 @@ enum {
     KEY_LOW = 11,
     KEY_HIGH = 117,
 };
+
+_Static_assert((int)SIZE_MIN > (int)SHORT_MAX, "what is summed here is never short");
+
+#define AVALANCHE 0x165667919e3779f9u
 
 static const uint64_t secret[24] = {
     0xbe4ba423396cfeb8, 0x1cad21f72c81017c, 0xdb979083e96dd4de, 0x1f67b3b7a4a44072,
@@ -96,7 +103,7 @@ static uint64_t merge(const uint64_t sums[8], const char *key, uint64_t merged)
         unsigned __int128 product = (unsigned __int128)a * b;
         merged += (uint64_t)product ^ (uint64_t)(product >> 64);
     }
-    merged = (merged ^ merged >> 37) * 0x165667919e3779f9;
+    merged = (merged ^ merged >> 37) * AVALANCHE;
     return merged ^ merged >> 32;
 }
 
@@ -140,8 +147,10 @@ AVX2 static void copy_sum(uint8_t out[WEIR_SUM_BYTES], const char *data, size_t 
             end_block(&sums);
     }
     take_stripe(&sums, end - STRIPE, key + KEY_LAST);
-    for (; count >= STRIPE; to += STRIPE, from += STRIPE, count -= STRIPE)
+    if (count >= STRIPE) { /* the last stripe was not among them */
         stream_line(to, from);
+        to += STRIPE, from += STRIPE, count -= STRIPE;
+    }
     _mm_sfence();
     memcpy(to, from, count);
     finish(out, &sums, size);
@@ -152,6 +161,7 @@ void weir_copy_sum(uint8_t sum[WEIR_SUM_BYTES], const void *data, size_t size, s
                    size_t count, void *to)
 {
     const char *from = (const char *)data + begin;
+    assert(begin <= size && count <= size - begin);
 #if defined(__x86_64__)
     if (count >= SIZE_MIN && __builtin_cpu_supports("avx2")) {
         copy_sum(sum, data, size, from, count, to);

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import random
 import signal
 import subprocess
 import sys
@@ -168,6 +169,23 @@ def test_every_position_is_resumed(lines):
             ds.load_state_dict(state)
             assert numbers(first + take(ds, len(whole) // 6 - at)) == whole
             assert ds.digests() == total
+
+
+def test_large_batches_are_the_same_bytes(tmp_path):
+    """What does not fit a processor's cache is copied another way, and summed meanwhile."""
+    values = [random.Random(i).randbytes(9000 + 37 * i) for i in range(60)]
+    path = tmp_path / "raw"
+    path.mkdir()
+    for i, value in enumerate(values):
+        (path / f"{i:03}.bin").write_bytes(value)
+    digests = []
+    for prefetch in (1, 32):  # of 9 samples of 10 KB each: the second is more than a cache
+        with weir.Dataset(path, batch_size=9, prefetch=prefetch, shuffle=False,
+                          format="files", epochs=1) as ds:
+            got = [bytes(value) for batch in ds for value in batch["data"]]
+            assert got == values
+            digests.append(ds.digests())
+    assert digests[0] == digests[1]
 
 
 def test_the_world_may_change_in_an_epoch(lines):

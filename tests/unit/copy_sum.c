@@ -41,10 +41,19 @@ static void parts(void)
                                   sizes[s] - begins[b] - ends[e]);
 }
 
+/* Half of it, at the beginning, in the middle and at the end. */
+static void halves(void)
+{
+    for (size_t size = 2100; size < 20000; size += 411)
+        for (size_t begin = 0; begin <= size / 2; begin += size / 4)
+            like_both(begin % 64, 3, size, begin, size / 2);
+}
+
 int main(void)
 {
     data_fill(from, sizeof from, 7, 0);
     RUN(sizes);
     RUN(parts);
+    RUN(halves);
     return TEST_RESULT;
 }
