@@ -87,14 +87,15 @@ def missing(python, modules):
 # fio
 
 
-# Its buffers in huge pages, as Weir's are: of single pages, 1 MiB is more pieces than many drives
-# take at once.
+# Its buffers in huge pages, all of them, as Weir's are: of single pages, 1 MiB is more pieces than
+# many drives take at once.
 FIO_ENV = {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+FIO_ALIGNED = "--iomem_align=2m"
 
 
 def fio(args, direction):
     """Runs one direct fio job; returns bytes a second."""
-    command = ["fio", "--name=job", "--output-format=json", "--direct=1", *args]
+    command = ["fio", "--name=job", "--output-format=json", "--direct=1", FIO_ALIGNED, *args]
     out = subprocess.run(command, check=True, env=FIO_ENV, stdout=subprocess.PIPE,
                          stderr=subprocess.DEVNULL)
     return sum(job[direction]["bw_bytes"] for job in json.loads(out.stdout)["jobs"])

@@ -65,10 +65,11 @@ def both_at_once(source, target, size, total):
     """Until fio has read and written all: what a device gives that is read and written at once."""
     block = size // 4096 * 4096
     out = subprocess.run(
-        ["fio", "--output-format=json", "--direct=1", f"--size={total // block * block}",
-         "--ioengine=io_uring", "--name=read", f"--filename={source}", "--rw=randread",
-         f"--bs={block}", "--iodepth=32", "--name=write", f"--filename={target}", "--rw=write",
-         "--bs=1m", "--iodepth=16", "--end_fsync=1", "--unlink=1"],
+        ["fio", "--output-format=json", "--direct=1", common.FIO_ALIGNED,
+         f"--size={total // block * block}", "--ioengine=io_uring",
+         "--name=read", f"--filename={source}", "--rw=randread", f"--bs={block}", "--iodepth=32",
+         "--name=write", f"--filename={target}", "--rw=write", "--bs=1m", "--iodepth=16",
+         "--end_fsync=1", "--unlink=1"],
         check=True, env=common.FIO_ENV, stdout=subprocess.PIPE)
     jobs = json.loads(out.stdout)["jobs"]
     return total / max(job[side]["runtime"] / 1e3 for job, side in zip(jobs, ("read", "write")))

@@ -96,7 +96,7 @@ class Bench:
 
     def fio(self, who, name):
         command = ["fio", "--name=job", "--output-format=json", "--group_reporting",
-                   *self.fio_args(name)]
+                   common.FIO_ALIGNED, *self.fio_args(name)]
         out = subprocess.run(command, check=True, env=common.FIO_ENV, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL)
         job = json.loads(out.stdout[out.stdout.index(b"{"):])["jobs"][0]
@@ -209,8 +209,8 @@ def table(result):
         "bench`, fio and fio again take turns, in another order each. Ratios are to the "
         "first fio, each the median of the rounds' ratios; nine of ten such medians lie in the "
         "interval when rounds are drawn anew from these. The buffers of both are in huge pages: "
-        "fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`. What fio is to itself is what this "
-        f"machine can tell. Machine: {m['cores']} cores, Linux {m['kernel']}.",
+        "fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` and `--iomem_align=2m`. What fio is to "
+        f"itself is what this machine can tell. Machine: {m['cores']} cores, Linux {m['kernel']}.",
         "",
         "| shape | weir bench | fio | weir to fio | interval | fio to itself | interval | p99 weir "
         "| p99 fio |",

@@ -165,12 +165,10 @@ static int clear(weir_store *store, const char *key)
     return code == -ENOENT ? 0 : code;
 }
 
-static int make_index(struct opening *o)
+/* Makes it; 1: another, who makes it too, took this one for what was to be made anew. */
+static int make_once(struct opening *o, weir_store *store, const char *key)
 {
     weir_data *data = o->data;
-    bool beside = o->opts.flags & WEIR_DATA_BESIDE;
-    weir_store *store = beside ? data->store : data->cache.store;
-    const char *key = beside ? o->beside : o->cached;
     char parts[WEIR_KEY_BYTES_MAX];
     weir_cache_parts(&data->cache, o->format->name, parts);
     struct weir_build build = {
@@ -197,8 +195,27 @@ static int make_index(struct opening *o)
         code = 0;
     o->scanned = build.scanned;
     o->built = true;
-    if (!code)
-        code = weir_index_open(&data->index, store, key);
+    if (code)
+        return code;
+    code = weir_index_open(&data->index, store, key);
+    return code == -ENOENT ? 1 : code;
+}
+
+static int make_index(struct opening *o)
+{
+    enum { TRIES_MAX = 8 };
+    weir_data *data = o->data;
+    bool beside = o->opts.flags & WEIR_DATA_BESIDE;
+    weir_store *store = beside ? data->store : data->cache.store;
+    const char *key = beside ? o->beside : o->cached;
+    int code = make_once(o, store, key);
+    for (int tries = 1; code == 1 && tries < TRIES_MAX; tries++) {
+        code = use(o, store, key); /* the other's is as good */
+        if (code == -ENOENT)
+            code = make_once(o, store, key);
+    }
+    if (code == 1)
+        code = weir_fail(EAGAIN, "others make its index anew all the time: try again");
     if (!code)
         code = name_index(data, store, key);
     if (!code)

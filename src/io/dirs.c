@@ -17,7 +17,7 @@
 enum {
     DIRS_MAX = 64,     /* kept open; more would strain a process's limit of descriptors */
     LEVELS_MAX = 2048, /* above a root: PATH_MAX has no room for more */
-    TRIES_MAX = 8,     /* a directory that a remover prunes meanwhile is found or made again */
+    TRIES_MAX = 100,   /* a directory that removers prune meanwhile is found or made again */
     DIR_MODE = 0777,
     DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
 };
