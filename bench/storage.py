@@ -108,7 +108,7 @@ class Bench:
         """New data, as weir bench begins with: what is beneath a virtual disk caches them, too."""
         subprocess.run(["fio", "--name=job", f"--filename={self.data}", *RING, "--rw=write",
                         "--bs=1m", "--iodepth=16", "--end_fsync=1", "--fallocate=posix",
-                        f"--size={self.options.size_bytes}"], check=True,
+                        common.FIO_ALIGNED, f"--size={self.options.size_bytes}"], check=True,
                        env=common.FIO_ENV, stdout=subprocess.DEVNULL)
 
     def fio_part(self, who, part):
@@ -229,7 +229,7 @@ def table(result):
 
 def main():
     parser = common.options_of(__doc__, rounds=12)
-    parser.add_argument("--size", default="1g", help="of the data, as fio writes it")
+    parser.add_argument("--size", default="3g", help="of the data, as fio writes it")
     parser.add_argument("--seconds", type=float, default=1, help="for each shape")
     parser.add_argument("--dry", action="store_true", help="print only, keep the old results")
     options = parser.parse_args()

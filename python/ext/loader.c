@@ -226,6 +226,18 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
 
 /* ---- where it is ---- */
 
+/* position(): that of state(), which each step of a loop asks for */
+static PyObject *loader_position(PyObject *object, PyObject *unused)
+{
+    weir_loader *loader = loader_of(object);
+    weir_loader_state state;
+    (void)unused;
+    if (!loader)
+        return NULL;
+    weir_loader_state_get(loader, &state);
+    return PyLong_FromUnsignedLongLong(state.position);
+}
+
 static PyObject *tallies_list(const weir_loader_part *part)
 {
     PyObject *list = PyList_New(part->tallies_count);
@@ -317,6 +329,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"next", loader_next, METH_NOARGS, NULL},
+    {"position", loader_position, METH_NOARGS, NULL},
     {"state", loader_state, METH_NOARGS, NULL},
     {"stats", loader_stats, METH_NOARGS, NULL},
     {"close", loader_close, METH_NOARGS, NULL},

@@ -71,7 +71,7 @@ class Position:
         return self.start - (self.start - end) // self.step * self.step
 
     def now(self, loader: Any, worker: int = 0) -> int:
-        return loader.state()["position"] - worker * self.step if loader else self.start
+        return loader.position() - worker * self.step if loader else self.start
 
     def opened(self, state: State) -> None:
         """A loader was opened: is its order the one that was asked for?"""

@@ -8,6 +8,7 @@
 
 #include "tier/s3.h"
 #include "tier/s3_retry.h"
+#include "util/crc32c.h"
 #include "util/err.h"
 #include "util/sys.h"
 
@@ -37,7 +38,7 @@ static bool try_put(struct put *put, struct weir_s3_trip *trip)
                         put->etag[0] ? match : "*");
     weir_s3_meta_write(meta, &put->meta);
     weir_s3_trip_header(trip, WEIR_S3_META, meta);
-    weir_s3_crc(crc, object->data, object->size);
+    weir_s3_crc(crc, weir_crc32c(0, object->data, object->size));
     weir_s3_trip_header(trip, "x-amz-checksum-crc32c", crc);
     weir_s3_trip_body(trip, object->data, object->size,
                       !put->t->site.is_https || object->size < WEIR_BUFFER_BYTES);

@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "tier/s3_retry.h"
+#include "util/crc32c.h"
 #include "util/err.h"
 #include "util/sys.h"
+
+enum { COPY_BYTES = 65536 };
 
 static void drop_parts(struct weir_s3_sink *sink)
 {
@@ -79,6 +82,21 @@ static struct weir_s3_part *find_part(struct weir_s3_sink *sink,
     return part;
 }
 
+/* What comes in order is summed piece by piece, while the processor's cache has it. */
+static void copy_in(struct weir_s3_part *part, uint64_t at, const char *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        size_t piece = size - done < COPY_BYTES ? size - done : COPY_BYTES;
+        char *to = part->data + at + done;
+        memcpy(to, data + done, piece);
+        if (part->summed == at + done) {
+            part->crc = weir_crc32c(part->crc, to, piece);
+            part->summed += piece;
+        }
+        done += piece;
+    }
+}
+
 /* Copies what of the piece lies in one part. Under the lock, which is let go while it waits for
  * memory; two that write to one part at once find what the other made. */
 static int fill_part(struct weir_s3_sink *sink, const char *data, size_t size, uint64_t off,
@@ -94,16 +112,15 @@ static int fill_part(struct weir_s3_sink *sink, const char *data, size_t size, u
     code = weir_s3_part_room(part, at + *took);
     if (code)
         return code;
-    memcpy(part->data + at, data, *took);
+    copy_in(part, at, data, *took);
     part->filled += *took;
     return 0;
 }
 
-/* Has it become clear that one PUT will not do? */
+/* Is it clear that one PUT will not do? */
 static bool needs_upload(const struct weir_s3_sink *sink)
 {
-    return sink->asked || sink->end > sink->parts.first_bytes ||
-           (sink->hint > sink->parts.first_bytes && sink->bytes >= sink->parts.first_bytes);
+    return sink->asked || sink->end > sink->parts.first_bytes;
 }
 
 static bool has_full(const struct weir_s3_sink *sink)
@@ -116,6 +133,8 @@ static bool has_full(const struct weir_s3_sink *sink)
 
 static int write_all(struct weir_s3_sink *sink, const char *data, size_t size, uint64_t off)
 {
+    if (size && sink->hint > sink->parts.first_bytes)
+        weir_s3_sink_begin(sink); /* its answer comes while the first part is filled */
     int code = sink->code ? weir_fail_text(sink->code, sink->text) : 0;
     while (!code && size) {
         size_t took = 0;
@@ -166,7 +185,7 @@ static int put_plain(struct weir_s3_sink *sink, const struct weir_s3_new *object
     int code = check_free(sink);
     if (code)
         return code;
-    weir_s3_crc(crc, object->data, object->size);
+    weir_s3_crc(crc, weir_crc32c(0, object->data, object->size));
     weir_s3_trip_begin(&trip, "PUT", object->name);
     weir_s3_trip_header(&trip, WEIR_S3_META, object->id);
     weir_s3_trip_header(&trip, "x-amz-checksum-crc32c", crc);

@@ -18,6 +18,8 @@ struct weir_s3_part {
     struct weir_s3_part_place place;
     char *data;
     uint64_t room, filled;
+    uint64_t summed; /* of its bytes, from the first on: their CRC-32C is crc */
+    uint32_t crc;
     char number_text[16], crc_text[WEIR_S3_CRC_MAX];
 };
 
@@ -32,7 +34,8 @@ struct weir_s3_sink {
     uint64_t hint;
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t changed;
-    struct weir_s3_part *open; /* being filled, or full and waiting for the upload to begin */
+    struct weir_s3_part *open;  /* being filled */
+    struct weir_s3_part *ready; /* waiting for the upload to begin */
     uint64_t bytes, end;       /* written; behind the last byte */
     unsigned under_way;        /* trips of this sink */
     bool asked, has_upload;    /* asked: the upload is being begun, or has been */
@@ -50,7 +53,9 @@ int weir_s3_sink_failed(struct weir_s3_sink *sink, int code);
  * lock let go. */
 int weir_s3_part_room(struct weir_s3_part *part, uint64_t bytes);
 void weir_s3_part_free(struct weir_s3_part *part);
-/* Begins the upload if it was not, and sends the parts that are full (all: every one). Under the
+/* Begins the upload if it was not. Under the lock, which is let go, as it is in the next. */
+void weir_s3_sink_begin(struct weir_s3_sink *sink);
+/* The same, and sends the parts that are full (all: every one) when it has begun. Under the
  * lock. */
 int weir_s3_sink_send(struct weir_s3_sink *sink, bool all);
 /* Waits until nothing is under way. Under the lock. */

@@ -106,9 +106,9 @@ void weir_s3_trip_query(struct weir_s3_trip *trip, const char *name, const char 
 void weir_s3_trip_header(struct weir_s3_trip *trip, const char *name, const char *value);
 /* The body; hash: sign it, too (it must be over plain HTTP, where nothing else protects it). */
 void weir_s3_trip_body(struct weir_s3_trip *trip, const void *body, size_t bytes, bool hash);
-/* The base64 of the CRC-32C of the bytes, for x-amz-checksum-crc32c. */
+/* The base64 of a CRC-32C, for x-amz-checksum-crc32c. */
 enum { WEIR_S3_CRC_MAX = 12 };
-void weir_s3_crc(char out[WEIR_S3_CRC_MAX], const void *data, size_t bytes);
+void weir_s3_crc(char out[WEIR_S3_CRC_MAX], uint32_t crc);
 /* Frees what the answer left. */
 void weir_s3_trip_end(struct weir_s3_trip *trip);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tier/s3_sink.h"
+#include "util/crc32c.h"
 #include "util/err.h"
 #include "util/sys.h"
 
@@ -116,41 +117,71 @@ static int note_part(struct weir_s3_sink *sink, const struct weir_s3_part *part)
     return 0;
 }
 
-static void part_done(struct weir_s3_trip *trip)
+/* A part is over, as its code says. Its sink may be gone afterwards. */
+static void end_part(struct weir_s3_part *part, int code)
 {
-    struct weir_s3_part *part = (struct weir_s3_part *)trip;
     struct weir_s3_sink *sink = part->sink;
     struct weir_s3_memory *memory = &sink->blob.tier->memory;
-    int code = weir_s3_trip_ok(trip) ? 0 : weir_s3_trip_fail(trip, &sink->blob.tier->site, "write");
     pthread_mutex_lock(&sink->lock);
     if (!code)
         code = note_part(sink, part);
     if (code)
         weir_s3_sink_failed(sink, code);
-    weir_s3_trip_end(trip);
+    weir_s3_trip_end(&part->trip);
     weir_s3_part_free(part);
     weir_s3_memory_uploads(memory, -1);
     trip_over(sink);
 }
 
-/* Sends a part, which is out of the list and counted. */
-static void send_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
+static void part_done(struct weir_s3_trip *trip)
+{
+    struct weir_s3_part *part = (struct weir_s3_part *)trip;
+    const struct weir_s3_site *site = &part->sink->blob.tier->site;
+    end_part(part, weir_s3_trip_ok(trip) ? 0 : weir_s3_trip_fail(trip, site, "write"));
+}
+
+/* Makes a request of a part, which is out of the list and counted, all but the upload's id: it may
+ * not be known yet, and hashing takes its time. */
+static void ready_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
 {
     struct weir_s3_tier *t = sink->blob.tier;
     struct weir_s3_trip *trip = &part->trip;
     weir_s3_trip_begin(trip, "PUT", sink->blob.name);
     snprintf(part->number_text, sizeof part->number_text, "%u", part->place.number + 1);
-    weir_s3_crc(part->crc_text, part->data, part->filled);
+    weir_s3_crc(part->crc_text,
+                weir_crc32c(part->crc, part->data + part->summed, part->filled - part->summed));
     weir_s3_trip_query(trip, "partNumber", part->number_text);
-    weir_s3_trip_query(trip, "uploadId", sink->upload);
     weir_s3_trip_header(trip, "x-amz-checksum-crc32c", part->crc_text);
     weir_s3_trip_body(trip, part->data, part->filled, !t->site.is_https);
     trip->done = part_done;
     weir_s3_memory_uploads(&t->memory, 1);
-    weir_s3_net_submit(t->net, trip);
 }
 
-/* Under the lock: it is let go while a part is sent, which hashes it and may complete at once. */
+static void send_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
+{
+    weir_s3_trip_query(&part->trip, "uploadId", sink->upload);
+    weir_s3_net_submit(sink->blob.tier->net, &part->trip);
+}
+
+/* Sends a part that is ready, now or when the upload has begun. Under the lock, which is let go:
+ * it may complete at once. */
+static void pass_on(struct weir_s3_sink *sink, struct weir_s3_part *part)
+{
+    if (!sink->has_upload && !sink->code) {
+        part->next = sink->ready;
+        sink->ready = part;
+        return;
+    }
+    int code = sink->has_upload ? 0 : sink->code;
+    pthread_mutex_unlock(&sink->lock);
+    if (code)
+        end_part(part, code);
+    else
+        send_part(sink, part);
+    pthread_mutex_lock(&sink->lock);
+}
+
+/* Under the lock, which is let go. */
 static void send_parts(struct weir_s3_sink *sink, bool all)
 {
     for (struct weir_s3_part **at = &sink->open; *at && !sink->code;) {
@@ -162,8 +193,9 @@ static void send_parts(struct weir_s3_sink *sink, bool all)
         *at = part->next;
         sink->under_way += 2; /* the part; and so that the sink stays */
         pthread_mutex_unlock(&sink->lock);
-        send_part(sink, part);
+        ready_part(sink, part);
         pthread_mutex_lock(&sink->lock);
+        pass_on(sink, part);
         sink->under_way--;
         at = &sink->open;
     }
@@ -186,12 +218,19 @@ static void begin_done(struct weir_s3_trip *trip)
         weir_s3_sink_failed(sink, code);
     else
         sink->has_upload = true;
+    while (sink->ready) {
+        struct weir_s3_part *part = sink->ready;
+        sink->ready = part->next;
+        pass_on(sink, part);
+    }
     trip_over(sink);
 }
 
-static void begin_upload(struct weir_s3_sink *sink)
+void weir_s3_sink_begin(struct weir_s3_sink *sink)
 {
     struct weir_s3_trip *trip = &sink->begin;
+    if (sink->asked)
+        return;
     sink->asked = true;
     weir_s3_trip_begin(trip, "POST", sink->blob.name);
     weir_s3_trip_query(trip, "uploads", NULL);
@@ -209,12 +248,8 @@ static void begin_upload(struct weir_s3_sink *sink)
 
 int weir_s3_sink_send(struct weir_s3_sink *sink, bool all)
 {
-    if (!sink->asked)
-        begin_upload(sink);
-    while (!sink->has_upload && !sink->code)
-        pthread_cond_wait(&sink->changed, &sink->lock);
-    if (!sink->code)
-        send_parts(sink, all);
+    weir_s3_sink_begin(sink);
+    send_parts(sink, all);
     return sink->code ? weir_fail_text(sink->code, sink->text) : 0;
 }
 

@@ -424,6 +424,42 @@ def test_memory_of_many_uploads(place):
     assert weir.has("many/7", folder / "7")
 
 
+# Uploads begin while their first parts are made
+
+
+def test_an_upload_that_begins_late(place):
+    """Parts wait for it, but no more of them than there may be memory for."""
+    weir = place.client(memory="16M", part="5M")
+    weir("init")
+    source = weir.file("source", 128 << 20)
+    place.proxy.add(Rule(faults.Delay(3), method="POST", query="uploads"))
+    process = weir.start("-q", "put", str(source), "late")
+    most = peak_bytes(process)
+    out, err = process.communicate()
+    assert process.returncode == 0, (out, err)
+    assert place.proxy.rules[0].fired == 1
+    if not BRIEF:
+        assert most < 80 << 20, f"{most >> 20} MiB"
+    assert weir.has("late", source)
+
+
+@pytest.mark.parametrize("late_s", [0, 1])
+def test_an_upload_that_cannot_begin(place, late_s):
+    """Whether parts are waiting by then or not."""
+    weir = place.client()
+    weir("init")
+    source = weir.file("source", LARGE)
+    place.proxy.add(Rule(faults.Error(403, "AccessDenied", after_s=late_s), method="POST",
+                         query="uploads"))
+    text = weir.fails("-q", "put", str(source), "a")
+    assert "a" in text and "AccessDenied" in text, text
+    assert place.proxy.count(query="partNumber") == 0
+    place.proxy.clear()
+    assert place.uploads() == 0 and weir.keys() == []
+    weir("-q", "put", str(source), "a")
+    assert weir.has("a", source)
+
+
 @pytest.mark.parametrize("seed", range(8 if LONG else 1))
 def test_checkpoints(place, seed):
     """Saved and loaded while one request in ten fails in some way."""

@@ -37,9 +37,23 @@ static void pieces(void)
         }
 }
 
+/* Where several sums are made at once. */
+static void large(void)
+{
+    static uint8_t data[20000];
+    data_fill(data, sizeof data, 4, 0);
+    for (size_t from = 0; from < 9; from += 4)
+        for (size_t size = 3000; size < sizeof data - 9; size += size % 3072 > 3060 ? 1 : 61) {
+            uint32_t whole = both(0, data + from, size);
+            size_t half = size * 2 / 3;
+            CHECK_EQ(both(both(0, data + from, half), data + from + half, size - half), whole);
+        }
+}
+
 int main(void)
 {
     RUN(known_values);
     RUN(pieces);
+    RUN(large);
     return TEST_RESULT;
 }

@@ -44,12 +44,14 @@ class Fault:
 
 
 class Error(Fault):
-    """Answers an error; the server never sees the request."""
+    """Answers an error, at once or later; the server never sees the request."""
 
-    def __init__(self, status, code="InternalError", headers=(), more=""):
+    def __init__(self, status, code="InternalError", headers=(), more="", after_s=0):
         self.status, self.code, self.headers, self.more = status, code, headers, more
+        self.after_s = after_s
 
     async def before(self, exchange, head):
+        await asyncio.sleep(self.after_s)
         body = error_body(self.code, more=self.more)
         await exchange.respond(head, self.status, body, self.headers)
         return True
