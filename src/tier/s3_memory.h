@@ -17,7 +17,7 @@ struct weir_s3_memory {
     pthread_mutex_t lock;
     pthread_cond_t freed;
     uint64_t bytes, bytes_max; /* what is spare included */
-    unsigned uploads;          /* under way: their memory comes back by itself */
+    unsigned uploads;          /* of parts, under way or about to be: that comes back by itself */
     unsigned sinks;            /* that are open */
     void *spare;               /* each begins with where the next one is */
     uint64_t spare_bytes;      /* of each */
@@ -29,7 +29,7 @@ void weir_s3_memory_destroy(struct weir_s3_memory *memory);
 /* A sink is there, and is there no more: with the last one, what is spare goes. */
 void weir_s3_memory_join(struct weir_s3_memory *memory);
 void weir_s3_memory_leave(struct weir_s3_memory *memory);
-/* So many uploads more, or less, are under way. */
+/* So many uploads more, or less. */
 void weir_s3_memory_uploads(struct weir_s3_memory *memory, int more);
 
 /* So many bytes are the caller's now; may wait. If it begins a part, they may be those of another,

@@ -85,6 +85,10 @@ static struct weir_s3_part *find_part(struct weir_s3_sink *sink,
 /* What comes in order is summed piece by piece, while the processor's cache has it. */
 static void copy_in(struct weir_s3_part *part, uint64_t at, const char *data, size_t size)
 {
+    if (at < part->summed) { /* it was there already */
+        part->summed = 0;
+        part->crc = 0;
+    }
     for (size_t done = 0; done < size;) {
         size_t piece = size - done < COPY_BYTES ? size - done : COPY_BYTES;
         char *to = part->data + at + done;
@@ -112,6 +116,9 @@ static int fill_part(struct weir_s3_sink *sink, const char *data, size_t size, u
     code = weir_s3_part_room(part, at + *took);
     if (code)
         return code;
+    if (*took > part->place.bytes - part->filled)
+        return weir_fail(EINVAL, "bytes of '%s' from %llu on were written twice", sink->blob.name,
+                         (unsigned long long)off);
     copy_in(part, at, data, *took);
     part->filled += *took;
     return 0;
@@ -339,7 +346,7 @@ int weir_s3_commit(struct weir_s3_tier *t, struct weir_req *req)
     if (!code && (sink->bytes != req->off || sink->end != req->off))
         code = weir_fail(EINVAL, "'%s' has gaps: %llu bytes of %llu were written", sink->blob.name,
                          (unsigned long long)sink->bytes, (unsigned long long)req->off);
-    bool large = sink->asked || sink->end > sink->parts.first_bytes;
+    bool large = needs_upload(sink);
     pthread_mutex_unlock(&sink->lock);
     if (!code)
         code = large ? commit_large(sink, req->off, &req->doubt)

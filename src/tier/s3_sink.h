@@ -1,6 +1,7 @@
 /* s3_sink.h - a blob on its way to S3, inside: its bytes are gathered in the memory of parts; a
- * part that is full is uploaded while others fill. What is no longer than one part is one PUT at
- * the commit. Parts are filled by whoever writes; uploads end on threads of the net.
+ * part that is full is uploaded while others fill. What is no longer than one part, and was not
+ * announced longer, is one PUT at the commit; of what was, the upload begins with the first byte.
+ * Parts are filled by whoever writes; uploads end on threads of the net.
  */
 #ifndef WEIR_TIER_S3_SINK_H
 #define WEIR_TIER_S3_SINK_H
@@ -36,9 +37,9 @@ struct weir_s3_sink {
     pthread_cond_t changed;
     struct weir_s3_part *open;  /* being filled */
     struct weir_s3_part *ready; /* waiting for the upload to begin */
-    uint64_t bytes, end;       /* written; behind the last byte */
-    unsigned under_way;        /* trips of this sink */
-    bool asked, has_upload;    /* asked: the upload is being begun, or has been */
+    uint64_t bytes, end;        /* written; behind the last byte */
+    unsigned under_way;         /* trips of this sink */
+    bool asked, has_upload;     /* asked: the upload is being begun, or has been */
     char upload[WEIR_S3_UPLOAD_ID_MAX];
     struct weir_s3_parted *parted; /* by number */
     uint32_t parted_room, parted_end;
@@ -55,8 +56,7 @@ int weir_s3_part_room(struct weir_s3_part *part, uint64_t bytes);
 void weir_s3_part_free(struct weir_s3_part *part);
 /* Begins the upload if it was not. Under the lock, which is let go, as it is in the next. */
 void weir_s3_sink_begin(struct weir_s3_sink *sink);
-/* The same, and sends the parts that are full (all: every one) when it has begun. Under the
- * lock. */
+/* The same, and sends the parts that are full (all: every one), now or as soon as it has begun. */
 int weir_s3_sink_send(struct weir_s3_sink *sink, bool all);
 /* Waits until nothing is under way. Under the lock. */
 void weir_s3_sink_wait(struct weir_s3_sink *sink);

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "tier/s3_fetch.h"
+#include "util/copy.h"
 #include "util/hash.h"
 #include "util/sys.h"
 
@@ -176,7 +177,7 @@ static size_t take_range(struct weir_s3_trip *trip, const char *data, size_t siz
         if (!req)
             return broken(trip, EIO, "the server sent more than was asked for");
         size_t want = req->io.done - (size_t)req->result, n = left < want ? left : want;
-        memcpy((char *)req->buf + req->result, data, n);
+        weir_copy_around((char *)req->buf + req->result, data, n);
         req->result += n;
         trip->range_begin += n;
         trip->moved_bytes += n;

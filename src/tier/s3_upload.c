@@ -146,6 +146,7 @@ static void ready_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
 {
     struct weir_s3_tier *t = sink->blob.tier;
     struct weir_s3_trip *trip = &part->trip;
+    weir_s3_memory_uploads(&t->memory, 1);
     weir_s3_trip_begin(trip, "PUT", sink->blob.name);
     snprintf(part->number_text, sizeof part->number_text, "%u", part->place.number + 1);
     weir_s3_crc(part->crc_text,
@@ -154,7 +155,6 @@ static void ready_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
     weir_s3_trip_header(trip, "x-amz-checksum-crc32c", part->crc_text);
     weir_s3_trip_body(trip, part->data, part->filled, !t->site.is_https);
     trip->done = part_done;
-    weir_s3_memory_uploads(&t->memory, 1);
 }
 
 static void send_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
@@ -167,12 +167,15 @@ static void send_part(struct weir_s3_sink *sink, struct weir_s3_part *part)
  * it may complete at once. */
 static void pass_on(struct weir_s3_sink *sink, struct weir_s3_part *part)
 {
-    if (!sink->has_upload && !sink->code) {
-        part->next = sink->ready;
-        sink->ready = part;
+    int code = sink->code;
+    if (!sink->has_upload && !code) {
+        struct weir_s3_part **at = &sink->ready;
+        while (*at)
+            at = &(*at)->next;
+        *at = part;
+        part->next = NULL;
         return;
     }
-    int code = sink->has_upload ? 0 : sink->code;
     pthread_mutex_unlock(&sink->lock);
     if (code)
         end_part(part, code);

@@ -6,9 +6,9 @@
  * waits for the answer unless the request is `blocking`, and may wait for room. Names are slash-
  * separated UTF-8, valid or the engine's own; the store checks keys before they come here.
  *
- *  - CREATE, WRITE at any offset in any order, COMMIT: the bytes appear under the name whole,
- *    durable to the tier's level, or not at all; a taken name is -EEXIST. A sink that is closed
- *    without a commit leaves nothing.
+ *  - CREATE, WRITE at any offset in any order, each byte once, COMMIT: the bytes appear under the
+ *    name whole, durable to the tier's level, or not at all; a taken name is -EEXIST. A sink that
+ *    is closed without a commit leaves nothing.
  *  - PUT is the primitive all visibility rests on: among any number of racing writers exactly one
  *    succeeds, and it is durable then. -EEXIST says that what stands there is durable, too.
  *    `doubt` says what a failure leaves open.

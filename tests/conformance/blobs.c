@@ -6,7 +6,8 @@
 
 enum { MIB = 1 << 20, RACERS = 8, RACES = 10 };
 
-static const size_t sizes[] = {0, 1, 4095, 4096, 4097, MIB - 1, MIB, MIB + 1, 3 * MIB + 5};
+static const size_t sizes[] = {0,   1,       4095,        4096,         4097,    MIB - 1,
+                               MIB, MIB + 1, 3 * MIB + 5, 12 * MIB + 7, 11 * MIB};
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static void whole(void)
@@ -73,16 +74,20 @@ static void mapped(void)
 /* The announced size was too large: the blob has the final one. */
 static void wrong_hint(void)
 {
-    const char *name = fresh(".weir/data/hint/", "~x");
-    struct weir_handle *sink;
-    uint8_t *data = data_buffer(MIB, 0);
-    data_fill(data, MIB, 3, 0);
-    OK(t_create(name, 10 * MIB, false, &sink));
-    OK(t_write(sink, data, MIB, 0, false));
-    OK(t_commit(sink, MIB, NULL));
-    weir_handle_close(sink);
-    blob_is(name, MIB, 3);
-    data_free(data, 0);
+    static const size_t finals[] = {0, 1, MIB};
+    for (size_t i = 0; i < COUNT(finals); i++) {
+        const char *name = fresh(".weir/data/hint/", "~x");
+        struct weir_handle *sink;
+        uint8_t *data = data_buffer(finals[i], 0);
+        data_fill(data, finals[i], 3, 0);
+        OK(t_create(name, 10 * MIB, false, &sink));
+        if (finals[i])
+            OK(t_write(sink, data, finals[i], 0, false));
+        OK(t_commit(sink, finals[i], NULL));
+        weir_handle_close(sink);
+        blob_is(name, finals[i], 3);
+        data_free(data, 0);
+    }
 }
 
 static void nothing_before_the_commit(void)

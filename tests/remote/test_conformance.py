@@ -25,7 +25,7 @@ def test_rados(cluster):
 
 
 def test_s3(rgw):
-    conformance(rgw.s3_store("conformance-{}"), rgw.s3_env)
+    conformance(rgw.s3_store("conformance-{}", part="5M"), rgw.s3_env)
 
 
 def test_s3_tls(rgw_tls):
