@@ -251,7 +251,7 @@ class Bench:
             "machine": common.machine(), "versions": self.versions(),
             "object_bytes": self.size, "rounds": self.options.rounds,
             "boto3_get": self.boto3_get, "boto3_put": self.boto3_put, "curl_get": self.curl_get,
-            "median": median, "ratio": remote_page.ratios(median), "runs": self.runs,
+            "median": median, "ratio": remote_page.ratios(self.runs), "runs": self.runs,
         }
 
     def versions(self):
