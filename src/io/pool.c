@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "util/err.h"
+#include "util/huge.h"
 #include "util/sys.h"
 
 enum { BUFFERS_MIN = 8 };
@@ -52,13 +53,10 @@ void weir_pool_close(struct weir_pool *pool)
 static int map_arena(struct weir_pool *pool)
 {
     size_t size = pool->buffers * WEIR_BUFFER_BYTES;
-    void *arena = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (arena == MAP_FAILED)
+    pool->arena = weir_huge_map(size); /* so a transfer pins one page and sends one segment */
+    if (!pool->arena)
         return weir_fail(ENOMEM, "cannot map %zu bytes of transfer buffers", size);
-    madvise(arena, size, MADV_DONTFORK);
-    /* Huge pages: a buffer is one piece, so that a transfer pins one page and sends one segment. */
-    madvise(arena, size, MADV_HUGEPAGE);
-    pool->arena = arena;
+    madvise(pool->arena, size, MADV_DONTFORK);
     for (unsigned i = pool->buffers; i-- > 0;)
         pool->free_list[pool->free_count++] = pool->arena + i * WEIR_BUFFER_BYTES;
     return 0;
