@@ -226,16 +226,21 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
 
 /* ---- where it is ---- */
 
+/* The loader, with its state; NULL: raised. */
+static weir_loader *loader_with(PyObject *object, weir_loader_state *state)
+{
+    weir_loader *loader = loader_of(object);
+    if (loader)
+        weir_loader_state_get(loader, state);
+    return loader;
+}
+
 /* position(): that of state(), which each step of a loop asks for */
 static PyObject *loader_position(PyObject *object, PyObject *unused)
 {
-    weir_loader *loader = loader_of(object);
     weir_loader_state state;
     (void)unused;
-    if (!loader)
-        return NULL;
-    weir_loader_state_get(loader, &state);
-    return PyLong_FromUnsignedLongLong(state.position);
+    return loader_with(object, &state) ? PyLong_FromUnsignedLongLong(state.position) : NULL;
 }
 
 static PyObject *tallies_list(const weir_loader_part *part)
@@ -268,12 +273,11 @@ static PyObject *part_dict(const weir_loader *loader, uint32_t i)
  */
 static PyObject *loader_state(PyObject *object, PyObject *unused)
 {
-    weir_loader *loader = loader_of(object);
     weir_loader_state state;
+    weir_loader *loader = loader_with(object, &state);
     (void)unused;
     if (!loader)
         return NULL;
-    weir_loader_state_get(loader, &state);
     PyObject *parts = PyList_New(state.parts);
     for (uint32_t i = 0; parts && i < state.parts; i++) {
         PyObject *part = part_dict(loader, i);
