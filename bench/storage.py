@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Measures weir bench beside fio: the same shapes in the same directory, by turns.
 
-Each round runs the parts of weir bench, fio's jobs of the same shape, and those again, one after
-the other, in another order each round. How much fio differs from itself is what the machine
-can tell. Medians and their ratios go to bench/results/storage.json and docs/bench-storage.md; weir
-bench's own plots to docs/bench.svg.
+Each round runs, part by part, weir bench, fio's jobs of the same shape, and those again, one at
+once after the other, in another order each round; before them fio once more, which does not count:
+who comes first finds the machine otherwise than who comes next. weir bench is compared with the
+mean of both fios beside it. How much they differ is what the machine can tell. Medians and their
+ratios go to bench/results/storage.json and docs/bench-storage.md; weir bench's own plots to
+docs/bench.svg.
 """
 import itertools
 import json
@@ -15,6 +17,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 
 import common
 from common import GB, ROOT, say
@@ -22,32 +25,32 @@ from common import GB, ROOT, say
 RING = ["--ioengine=io_uring", "--direct=1"]
 CALLS = ["--ioengine=psync", "--direct=0"]
 
-# name: part of weir bench, what its step is, and fio's arguments. Writers and readers are four. In
-# weir bench's order: what a device was given before counts in what it does next.
+# name: part of weir bench (--only), what its step is, and fio's arguments. Writers and readers are
+# four. Parts are short: what a shared machine gives changes from one second to the next.
 SHAPES = {
     "sequential read, direct, 1 MiB x 16": (
-        "basic", {"op": "read", "order": "sequential", "direct": True},
+        "read", {"op": "read", "order": "sequential", "direct": True},
         [*RING, "--rw=read", "--bs=1m", "--iodepth=16"]),
     "sequential read, buffered, cold": (
-        "basic", {"op": "read", "order": "sequential", "direct": False},
+        "read", {"op": "read", "order": "sequential", "direct": False},
         [*CALLS, "--rw=read", "--bs=1m", "--loops=1"]),
     "sequential write, direct, 1 MiB x 16": (
-        "basic", {"op": "write", "order": "sequential", "direct": True},
+        "write", {"op": "write", "order": "sequential", "direct": True},
         [*RING, "--rw=write", "--bs=1m", "--iodepth=16", "--end_fsync=1"]),
     "sequential write, buffered, synced": (
-        "basic", {"op": "write", "order": "sequential", "direct": False},
+        "write", {"op": "write", "order": "sequential", "direct": False},
         [*CALLS, "--rw=write", "--bs=1m", "--end_fsync=1", "--loops=1"]),
     "random read, direct, 4 KiB x 16": (
-        "basic", {"op": "read", "order": "random", "direct": True},
+        "randread", {"op": "read", "order": "random", "direct": True},
         [*RING, "--rw=randread", "--bs=4k", "--iodepth=16", "--norandommap"]),
     "random read, buffered, cold": (
-        "basic", {"op": "read", "order": "random", "direct": False},
+        "randread", {"op": "read", "order": "random", "direct": False},
         [*CALLS, "--rw=randread", "--bs=4k"]),
     "random write, direct, 4 KiB x 16": (
-        "basic", {"op": "write", "order": "random", "direct": True},
+        "randwrite", {"op": "write", "order": "random", "direct": True},
         [*RING, "--rw=randwrite", "--bs=4k", "--iodepth=16", "--norandommap", "--end_fsync=1"]),
     "random write, buffered, synced": (
-        "basic", {"op": "write", "order": "random", "direct": False},
+        "randwrite", {"op": "write", "order": "random", "direct": False},
         [*CALLS, "--rw=randwrite", "--bs=4k", "--end_fsync=1"]),
     "checkpoint: 4 new files, 1 MiB x 16, synced": ("checkpoint", {}, None),
     "shards: 4 readers, 1 MiB x 16": (
@@ -61,7 +64,11 @@ SHAPES = {
 }
 NEAR = 0.95  # of fio's rate: within five per cent
 DRAWS = 2000
-PARTS = ["basic", "checkpoint", "shards", "lookup"]
+# Before each. A virtual machine gives free memory back to its host after two seconds, and reading
+# through the page cache then is much slower: before that, all wait for longer.
+PAUSE_S, PAUSE_READ_S = 0.3, 3
+CHECKPOINT_TIMES = 4  # as large as other data: it is written once, and takes a second as they do
+PARTS = ["read", "write", "randread", "randwrite", "checkpoint", "shards", "lookup"]
 ORDERS = list(itertools.permutations(("weir", "fio", "again")))
 
 
@@ -73,6 +80,9 @@ class Bench:
         self.data = os.path.join(self.dir, "fio.data")
         self.rows = {}
 
+    def size_of(self, part):
+        return self.options.size_bytes * (CHECKPOINT_TIMES if part == "checkpoint" else 1)
+
     def note(self, who, name, rate, p99):
         self.rows.setdefault(name, {}).setdefault(who, []).append(rate)
         self.rows[name].setdefault(f"{who}_p99", []).append(p99)
@@ -81,7 +91,7 @@ class Bench:
 
     def fio_args(self, name):
         part, _, args = SHAPES[name]
-        size = self.options.size_bytes
+        size = self.size_of(part)
         if part == "checkpoint":
             return [f"--directory={self.dir}", *RING, "--rw=write", "--bs=1m", "--iodepth=16",
                     "--numjobs=4", f"--size={size // 4}", "--fallocate=posix", "--end_fsync=1",
@@ -124,7 +134,7 @@ class Bench:
 
     def weir_part(self, who, part):
         command = [self.weir, "--json", "bench", self.dir, "--only", part, "--seconds",
-                   str(self.options.seconds), "--size", str(self.options.size_bytes)]
+                   str(self.options.seconds), "--size", str(self.size_of(part))]
         out = subprocess.run(command, check=True, stdout=subprocess.PIPE)
         steps = json.loads(out.stdout)["steps"]
         for name, (its, what, _) in SHAPES.items():
@@ -134,12 +144,12 @@ class Bench:
 
     def run(self):
         for i in range(self.options.rounds):
-            for part in PARTS:
-                for who in ORDERS[i % len(ORDERS)]:
-                    common.settle(self.dir)
+            for part in self.options.parts:
+                for who in ("before", *ORDERS[i % len(ORDERS)]):
+                    time.sleep(PAUSE_READ_S if part == "read" else PAUSE_S)
                     (self.weir_part if who == "weir" else self.fio_part)(who, part)
             say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
-                f"{who['weir'][-1] / who['fio'][-1]:.2f}" for who in self.rows.values()))
+                f"{ratios(row, 'weir')[-1]:.2f}" for row in self.rows.values()))
         median = {name: {who: statistics.median(values) for who, values in rows.items()}
                   for name, rows in self.rows.items()}
         return {
@@ -178,8 +188,11 @@ def rate(name, value):
 
 
 def ratios(row, who):
-    """Of each round, to fio's: how fast the machine is changes from one to the next."""
-    return [mine / fio for mine, fio in zip(row[who], row["fio"])]
+    """Of each round: weir to both fios beside it, the second of them to the first."""
+    if who == "again":
+        return [again / fio for again, fio in zip(row["again"], row["fio"])]
+    return [2 * weir / (fio + again)
+            for weir, fio, again in zip(row["weir"], row["fio"], row["again"])]
 
 
 def interval(row, who):
@@ -205,12 +218,14 @@ def table(result):
         "Written by `make bench` (bench/storage.py); do not edit. What `weir bench` measures and "
         "what its figures mean is in [bench.md](bench.md). The same shapes on data of "
         f"{result['data_bytes'] / 2**30:.2g} GiB in the same directory, "
-        f"{result['seconds']:g} s each, medians of {result['rounds']} rounds in which `weir "
-        "bench`, fio and fio again take turns, in another order each. Ratios are to the "
-        "first fio, each the median of the rounds' ratios; nine of ten such medians lie in the "
-        "interval when rounds are drawn anew from these. The buffers of both are in huge pages: "
-        "fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` and `--iomem_align=2m`. What fio is to "
-        f"itself is what this machine can tell. Machine: {m['cores']} cores, Linux {m['kernel']}.",
+        f"{result['seconds']:g} s each (a checkpoint is of {CHECKPOINT_TIMES} times as much), "
+        f"medians of {result['rounds']} rounds in which `weir bench`, fio and fio again take "
+        "turns, in another order each. The ratio of weir is to the mean of both fios beside it, "
+        "fio's to itself is that of those two, each the median of the rounds' ratios; nine of ten "
+        "such medians lie in the interval when rounds are drawn anew from these. The buffers of "
+        "both are in huge pages: fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` and "
+        "`--iomem_align=2m`. What fio is to itself is what this machine can tell. Machine: "
+        f"{m['cores']} cores, Linux {m['kernel']}.",
         "",
         "| shape | weir bench | fio | weir to fio | interval | fio to itself | interval | p99 weir "
         "| p99 fio |",
@@ -229,8 +244,10 @@ def table(result):
 
 def main():
     parser = common.options_of(__doc__, rounds=12)
-    parser.add_argument("--size", default="3g", help="of the data, as fio writes it")
+    parser.add_argument("--size", default="1g", help="of the data, as fio writes it")
     parser.add_argument("--seconds", type=float, default=1, help="for each shape")
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=PARTS,
+                        help="only these, with --dry")
     parser.add_argument("--dry", action="store_true", help="print only, keep the old results")
     options = parser.parse_args()
     options.size_bytes = common.bytes_of(options.size)

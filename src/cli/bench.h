@@ -43,6 +43,7 @@ struct bench_step {
 struct bench {
     const char *url;
     bool parts[BENCH_PARTS];
+    bool basics[2][2]; /* of the basic part: at random or not, write or read */
     struct tries blocks, depths, threads;
     uint64_t size, long_bytes, seconds_ns, limit_ns, parallel;
     /* Of the place. */

@@ -13,7 +13,24 @@ static const double good_enough = 0.95;
 const char *const bench_part_names[BENCH_PARTS] = {"basic",      "blocks", "depths", "threads",
                                                    "checkpoint", "long",   "shards", "lookup"};
 
+/* What the basic part is of, as fio calls it. */
+static const char *const basic_names[2][2] = {{"read", "write"}, {"randread", "randwrite"}};
+
 /* ---- what to measure ---- */
+
+/* A name of --only; false if there is no such. */
+static bool choose(struct bench *bench, const char *name)
+{
+    bool is_known = false;
+    for (unsigned i = 0; i < BENCH_PARTS; i++)
+        if (!strcmp(name, bench_part_names[i]))
+            bench->parts[i] = is_known = true;
+    for (int is_random = 0; is_random < 2; is_random++)
+        for (int is_write = 0; is_write < 2; is_write++)
+            if (!strcmp(name, "basic") || !strcmp(name, basic_names[is_random][is_write]))
+                bench->parts[BENCH_BASIC] = bench->basics[is_random][is_write] = is_known = true;
+    return is_known;
+}
 
 int bench_parts_read(struct cli *cli, struct bench *bench, const char *text)
 {
@@ -21,22 +38,17 @@ int bench_parts_read(struct cli *cli, struct bench *bench, const char *text)
     int code = 0;
     if (!text) {
         memset(bench->parts, true, sizeof bench->parts);
+        memset(bench->basics, true, sizeof bench->basics);
         return 0;
     }
     if (!copy)
         return weir_fail_memory();
-    while (!code && (word = strsep(&rest, ","))) {
-        unsigned i = 0;
-        while (i < BENCH_PARTS && strcmp(word, bench_part_names[i]))
-            i++;
-        if (i < BENCH_PARTS)
-            bench->parts[i] = true;
-        else
+    while (!code && (word = strsep(&rest, ",")))
+        if (!choose(bench, word))
             code = cli_usage(cli,
-                             "--only: '%s' is none of basic, blocks, depths, threads, "
-                             "checkpoint, long, shards, lookup",
+                             "--only: '%s' is none of basic (read, write, randread, randwrite), "
+                             "blocks, depths, threads, checkpoint, long, shards, lookup",
                              word);
-    }
     free(copy);
     return code;
 }
@@ -72,6 +84,8 @@ static void add_basic(struct bench *bench)
 {
     for (int is_random = 0; is_random < 2; is_random++)
         for (int is_write = 0; is_write < 2; is_write++) {
+            if (!bench->basics[is_random][is_write])
+                continue;
             if (bench->has_direct || bench->is_remote)
                 add(bench, BENCH_BASIC, is_write, is_random, BENCH_DEPTH, 1);
             if (!bench->is_remote)

@@ -42,8 +42,9 @@ static const struct weir_opt options[] = {
     {"parallel", 0, WEIR_OPT_NUMBER, AT(parallel), "4", "N",
      "writers of a checkpoint, readers of shards, askers of lookups", 1, 64},
     {"only", 0, WEIR_OPT_TEXT, AT(only), NULL, "PART,PART",
-     "measure only some of: basic, blocks, depths, threads, checkpoint, long, shards, lookup", 0,
-     0},
+     "measure only some of: basic (or of that: read, write, randread, randwrite), blocks, depths, "
+     "threads, checkpoint, long, shards, lookup",
+     0, 0},
     {"html", 0, WEIR_OPT_TEXT, AT(html), NULL, "FILE", "also write a page with plots", 0, 0},
     {"save", 0, WEIR_OPT_TEXT, AT(save), NULL, "FILE",
      "also save a profile, for weir plan and for the URL option profile=FILE", 0, 0},

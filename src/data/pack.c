@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/ahead.h"
 #include "data/codec.h"
 #include "data/pack_parts.h"
 #include "util/json.h"
@@ -175,12 +176,13 @@ int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *s
     if (code)
         return code;
     pthread_mutex_init(&p.lock, NULL);
-    pthread_cond_init(&p.read_one, NULL);
-    code = pack(&p);
+    code = weir_ahead_open(&p.ahead, &p.from);
+    if (!code)
+        code = pack(&p);
     if (!code)
         tell(out, &p);
     weir_pack_done(&p);
-    pthread_cond_destroy(&p.read_one);
+    weir_ahead_close(p.ahead);
     pthread_mutex_destroy(&p.lock);
     weir_slabs_close(p.from.slabs);
     weir_growing_free(&p.schema);

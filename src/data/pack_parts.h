@@ -10,6 +10,7 @@
 struct weir_packing {
     const struct weir_pack_options *opts;
     struct weir_supply from;
+    struct weir_ahead *ahead; /* loads it */
     const struct weir_format *from_format, *to_format;
     weir_store *store;
     const char *prefix;
@@ -28,8 +29,6 @@ struct weir_packing {
 
     /* Of pack_shard.c: */
     pthread_mutex_t lock;
-    pthread_cond_t read_one; /* a shard has all its samples */
-    uint32_t reading;        /* shards that get theirs */
     struct weir_making *idle;
 };
 

@@ -1,6 +1,5 @@
-/* pack_shard.c - one shard: its samples are read a few MiB ahead, many small files at once, taken
- * apart, and handed to the format's writer in their order; then it is compressed and sealed. While
- * one group of pieces is taken apart the next is read.
+/* pack_shard.c - one shard: its samples, which come loaded, are taken apart and handed to the
+ * format's writer in their order; then it is compressed and sealed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -8,25 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/ahead.h"
 #include "data/codec.h"
 #include "data/pack_parts.h"
 #include "util/sys.h"
-#include "util/team.h"
-
-/* A small file costs a wait for the disk, or a round trip: as many are under way as hide it. */
-enum {
-    PIECES = 16,           /* read at once, each by a thread */
-    PIECE_BYTES = 1 << 20, /* of samples in each, */
-    PIECE_FILES = 64,      /* or so many, if each is a file */
-};
-
-/* Pieces that are read at once. */
-struct group {
-    struct weir_piece pieces[PIECES];
-    uint64_t firsts[PIECES], counts[PIECES]; /* the samples that are wanted of each */
-    uint32_t count;
-    const struct weir_supply *from;
-};
 
 /* What makes one shard after the other: memory that was touched once is used again. */
 struct weir_making {
@@ -35,15 +19,7 @@ struct weir_making {
     void *writer;
     struct weir_growing raw, packed;
     struct weir_field *fields; /* room for WEIR_FIELDS_MAX */
-    struct group groups[2];
     struct weir_arena *scratch;
-};
-
-/* Two things to do at once: a group to take apart, and one to load. */
-struct step {
-    struct weir_making *m;
-    struct group *take, *load;
-    uint64_t bytes; /* of samples that were taken */
 };
 
 /* ---- fields ---- */
@@ -99,74 +75,6 @@ static int add_sample(struct weir_making *m, uint64_t number, const struct weir_
 
 /* ---- reading ---- */
 
-static int load_piece(void *arg, uint64_t i)
-{
-    struct group *group = arg;
-    struct weir_piece *piece = &group->pieces[i];
-    struct weir_cost cost = {0};
-    return weir_pieces_load(&piece, 1, group->from, &cost);
-}
-
-static void unload(struct group *group)
-{
-    for (uint32_t i = 0; i < group->count; i++)
-        weir_piece_unload(&group->pieces[i]);
-    group->count = 0;
-}
-
-/* Plans a piece that begins at sample *at: of one source shard, and not larger than it should be,
- * unless one sample is. A compressed shard comes as a whole. */
-static int plan_piece(struct group *group, uint64_t *at, uint64_t end)
-{
-    const struct weir_index *index = group->from->index;
-    uint64_t number = weir_index_shard_of(index, *at), bytes = 0, n = 0;
-    struct weir_index_shard shard;
-    weir_index_shard(index, number, &shard);
-    if (end > shard.first + shard.samples)
-        end = shard.first + shard.samples;
-    while (*at + n < end && (shard.codec[0] || bytes < PIECE_BYTES) &&
-           !(shard.is_files && n == PIECE_FILES)) {
-        struct weir_place place;
-        int code = weir_index_find(index, *at + n, &place);
-        if (code)
-            return weir_sample_fail(group->from, *at + n, code);
-        bytes += place.size;
-        n++;
-    }
-    int code = weir_piece_plan(&group->pieces[group->count], group->from, number, *at, n);
-    if (code)
-        return code;
-    group->firsts[group->count] = *at;
-    group->counts[group->count++] = n;
-    *at += n;
-    return 0;
-}
-
-/* Plans the next pieces: a compressed shard alone, which is large. */
-static int plan_group(struct group *group, uint64_t *at, uint64_t end)
-{
-    int code = 0;
-    while (!code && *at < end && group->count < PIECES &&
-           !(group->count && group->pieces[group->count - 1].kind == WEIR_PIECE_SHARD))
-        code = plan_piece(group, at, end);
-    return code;
-}
-
-static int add_piece(struct weir_making *m, const struct group *group, uint32_t i, uint64_t *bytes)
-{
-    for (uint64_t n = group->firsts[i]; n < group->firsts[i] + group->counts[i]; n++) {
-        struct weir_sample sample;
-        int code = weir_piece_sample(&group->pieces[i], group->from, n, 0, &m->scratch, &sample);
-        if (code)
-            return code;
-        code = add_sample(m, n, &sample);
-        if (code)
-            return weir_sample_fail(group->from, n, code);
-        *bytes += sample.size;
-    }
-    return 0;
-}
-
 static int tell(const struct weir_packing *p, uint64_t bytes)
 {
     const struct weir_pack_options *o = p->opts;
@@ -175,56 +83,41 @@ static int tell(const struct weir_packing *p, uint64_t bytes)
     return 0;
 }
 
-/* The first of two is to take what was loaded, the second to load the next. */
-static int do_step(void *arg, uint64_t which)
+/* Samples [first, first + count) of a loaded piece. */
+static int add_piece(struct weir_making *m, const struct weir_piece *piece, uint64_t first,
+                     uint64_t count)
 {
-    struct step *step = arg;
-    int code = 0;
-    if (which)
-        return weir_team_run(PIECES, step->load->count, load_piece, step->load);
-    for (uint32_t i = 0; !code && i < step->take->count; i++)
-        code = add_piece(step->m, step->take, i, &step->bytes);
-    return code;
+    const struct weir_supply *from = &m->p->from;
+    uint64_t bytes = 0;
+    for (uint64_t n = first; n < first + count; n++) {
+        struct weir_sample sample;
+        int code = weir_piece_sample(piece, from, n, 0, &m->scratch, &sample);
+        if (code)
+            return code;
+        code = add_sample(m, n, &sample);
+        if (code)
+            return weir_sample_fail(from, n, code);
+        bytes += sample.size;
+    }
+    return tell(m->p, bytes);
 }
 
 static int add_range(struct weir_making *m, uint64_t first, uint64_t end)
 {
-    struct step step = {m, &m->groups[0], &m->groups[1], 0};
-    int code = 0;
-    while (!code && (first < end || step.take->count)) {
-        step.bytes = 0;
-        code = plan_group(step.load, &first, end);
-        if (!code)
-            code = weir_team_run(2, 2, do_step, &step);
-        if (!code)
-            code = tell(m->p, step.bytes);
-        unload(step.take);
+    struct weir_ahead *ahead = m->p->ahead;
+    struct weir_ahead_range range;
+    const struct weir_piece *piece;
+    uint64_t at, count;
+    int code;
+    weir_ahead_begin(ahead, &range, first, end);
+    while ((code = weir_ahead_next(ahead, &range, &piece, &at, &count)) > 0) {
+        code = add_piece(m, piece, at, count);
         weir_arena_free(m->scratch);
         m->scratch = NULL;
-        struct group *taken = step.take;
-        step.take = step.load;
-        step.load = taken;
+        if (code)
+            break;
     }
-    unload(step.take);
-    return code;
-}
-
-/* Half of the jobs read at a time: else all would read, and then all write, and either the
- * processors or the disk would wait. */
-static int read_samples(struct weir_making *m, uint64_t first, uint64_t end)
-{
-    struct weir_packing *p = m->p;
-    uint32_t most = p->opts->jobs > 2 ? (p->opts->jobs + 1) / 2 : 1;
-    pthread_mutex_lock(&p->lock);
-    while (p->reading >= most)
-        pthread_cond_wait(&p->read_one, &p->lock);
-    p->reading++;
-    pthread_mutex_unlock(&p->lock);
-    int code = add_range(m, first, end);
-    pthread_mutex_lock(&p->lock);
-    p->reading--;
-    pthread_cond_signal(&p->read_one);
-    pthread_mutex_unlock(&p->lock);
+    weir_ahead_end(ahead, &range);
     return code;
 }
 
@@ -246,7 +139,6 @@ static int making_open(struct weir_making **out, struct weir_packing *p)
     if (!m)
         return weir_fail_memory();
     m->p = p;
-    m->groups[0].from = m->groups[1].from = &p->from;
     m->fields = weir_alloc(WEIR_FIELDS_MAX * sizeof *m->fields);
     int code = m->fields ? p->to_format->writer->open(&m->writer, &p->writing) : weir_fail_memory();
     if (code)
@@ -377,7 +269,7 @@ int weir_pack_shard(struct weir_packing *p, uint32_t i)
     if (p->to_format->writer->expect)
         code = p->to_format->writer->expect(m->writer, p->first[i + 1] - p->first[i]);
     if (!code)
-        code = read_samples(m, p->first[i], p->first[i + 1]);
+        code = add_range(m, p->first[i], p->first[i + 1]);
     if (!code)
         code = finish(m, i);
     if (code)

@@ -21,7 +21,10 @@
 #include "util/sys.h"
 #include "util/thread.h"
 
-enum { FILES_MAX = 64 };
+enum {
+    FILES_MAX = 64,
+    SMALL_FACTOR = 4, /* of small transfers so many times more are under way: they wait, too */
+};
 
 /* What a completion belongs to: a request, the sync linked behind it, or the eventfd. */
 enum { TAG_TRANSFER = 0, TAG_SYNC = 1, TAG_MASK = 3 };
@@ -29,8 +32,9 @@ enum { TAG_TRANSFER = 0, TAG_SYNC = 1, TAG_MASK = 3 };
 struct weir_uring {
     struct io_uring ring;
     struct weir_pool *pool;
-    unsigned depth;
+    unsigned depth; /* of transfers of a whole buffer */
     unsigned in_flight;
+    uint64_t bytes_in_flight;
     bool waking; /* the eventfd read is in flight */
     uint64_t wake_value;
     int wake_fd;
@@ -52,7 +56,7 @@ struct weir_uring {
 /* Two for each request (a write and the sync linked behind it) and one for the eventfd. */
 static unsigned ring_entries(unsigned depth)
 {
-    return 2 * depth + 2;
+    return 2 * SMALL_FACTOR * depth + 2;
 }
 
 int weir_uring_probe(unsigned depth)
@@ -189,6 +193,7 @@ static void answered(struct weir_uring *u, struct weir_req *req, bool sync, int 
         weir_req_fail(req, -req->io.sync_answer, "cannot sync '%s': %s", req->io.file->label,
                       weir_errno_text(req->io.sync_answer));
     u->in_flight--;
+    u->bytes_in_flight -= req->len;
     weir_req_done(req);
 }
 
@@ -231,6 +236,12 @@ static void forget(struct weir_uring *u)
     pthread_cond_broadcast(&u->changed);
 }
 
+static bool is_full(const struct weir_uring *u)
+{
+    return u->in_flight == SMALL_FACTOR * u->depth ||
+           u->bytes_in_flight >= (uint64_t)u->depth * WEIR_BUFFER_BYTES;
+}
+
 /* Sends what is in the queue off, up to the depth, while others add to it. Returns false when the
  * thread may end. */
 static bool take(struct weir_uring *u)
@@ -239,7 +250,7 @@ static bool take(struct weir_uring *u)
     for (;;) {
         if (u->forget)
             forget(u);
-        if (!u->head || u->in_flight == u->depth)
+        if (!u->head || is_full(u))
             break;
         struct weir_req *req = u->head;
         u->head = req->next;
@@ -247,6 +258,7 @@ static bool take(struct weir_uring *u)
             u->tail = &u->head;
         pthread_mutex_unlock(&u->lock);
         u->in_flight++;
+        u->bytes_in_flight += req->len;
         prepare(u, req);
         submit(u, false);
         pthread_mutex_lock(&u->lock);

@@ -1,5 +1,6 @@
 /* list.c - what there is, for people and for tools: the union of the seals and of the plain files,
- * directory by directory, each sorted. One level of the tree is held for each level of depth.
+ * directory by directory, each sorted. One level of the tree is held for each level of depth, and
+ * of many small directories beside each other some that come next.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,26 +20,35 @@ enum {
     LOOK_FILES = 64,
     LOOK_FILES_MIN = 4 * LOOK_FILES, /* for fewer, threads are not worth it */
     LOOK_AHEAD = 64 * LOOK_FILES,
+    /* Of directories, so many at first, and then twice as many each time. */
+    AHEAD_MIN = 8,
+    AHEAD_MAX = 64,
 };
+
+struct level;
 
 struct item {
     char *name;
     bool is_dir, has_stat;
     weir_kind kind;
     struct weir_blob_stat stat; /* what was seen ahead */
+    struct level *read;         /* a directory that was read ahead; else NULL */
 };
 
 struct level {
     char *dir; /* "" or "a/b/" */
     struct item *items;
     size_t count, room, next;
-    size_t looked; /* they were looked at up to here */
+    size_t most;   /* items that it may have; 0: any number */
+    size_t looked; /* they were looked at up to here, */
+    size_t read;   /* and directories were read ahead: */
+    size_t ahead;  /* the next time so many; 0: none, they are large */
 };
 
 struct weir_list {
     weir_store *store;
     uint32_t flags;
-    struct level levels[LEVELS_MAX];
+    struct level *levels[LEVELS_MAX];
     unsigned depth;
     bool single; /* the prefix is an object, too: it comes first */
     weir_kind single_kind;
@@ -49,15 +59,22 @@ struct weir_list {
 
 static void level_free(struct level *level)
 {
-    for (size_t i = 0; i < level->count; i++)
+    for (size_t i = 0; i < level->count; i++) {
+        if (level->items[i].read)
+            level_free(level->items[i].read);
+        free(level->items[i].read);
         free(level->items[i].name);
+    }
     free(level->items);
     free(level->dir);
     *level = (struct level){0};
 }
 
+/* -E2BIG, without a text: it has more than it may. */
 static int level_add(struct level *level, const char *name, bool is_dir, weir_kind kind)
 {
+    if (level->most && level->count == level->most)
+        return -E2BIG;
     if (level->count == level->room) {
         size_t room = level->room ? 2 * level->room : 64;
         struct item *items = weir_realloc(level->items, room * sizeof *items);
@@ -95,9 +112,10 @@ static int has_seal(weir_store *store, const char *key)
 }
 
 /* Adds one entry of a LIST page, if it is a key: seals end in '~'. */
-static int add_found(weir_list *list, struct level *level, char type, const char *found, bool seals)
+static int add_found(weir_store *store, struct level *level, char type, const char *found,
+                     bool seals)
 {
-    char name[WEIR_NAME_BYTES_MAX];
+    char name[WEIR_NAME_BYTES_MAX], key[2 * WEIR_NAME_BYTES_MAX];
     snprintf(name, sizeof name, "%s", found);
     if (type == 'f' && seals) {
         size_t size = strlen(name);
@@ -105,18 +123,18 @@ static int add_found(weir_list *list, struct level *level, char type, const char
             return 0;
         name[size - 1] = 0;
     }
-    snprintf(list->key, sizeof list->key, "%s%s", level->dir, name);
-    if (weir_key_check(list->key))
+    snprintf(key, sizeof key, "%s%s", level->dir, name);
+    if (weir_key_check(key))
         return 0;
     if (type == 'f' && seals) {
-        int code = has_seal(list->store, list->key);
+        int code = has_seal(store, key);
         if (code <= 0)
             return code;
     }
     return level_add(level, name, type == 'd', seals ? WEIR_KIND_SEALED : WEIR_KIND_FOREIGN);
 }
 
-static int read_dir(weir_list *list, struct level *level, const char *top)
+static int read_dir(weir_store *store, struct level *level, const char *top)
 {
     char page[8192], name[2 * WEIR_NAME_BYTES_MAX];
     struct weir_req req;
@@ -129,11 +147,11 @@ static int read_dir(weir_list *list, struct level *level, const char *top)
         req.handle = cursor;
         req.buf = page;
         req.len = sizeof page;
-        code = weir_tier_call(list->store->tier, &req);
+        code = weir_tier_call(store->tier, &req);
         cursor = req.handle;
         const char *at = page;
         for (uint64_t i = 0; !code && i < req.result; i++, at += strlen(at) + 1)
-            code = add_found(list, level, at[0], at + 1, *top != 0);
+            code = add_found(store, level, at[0], at + 1, *top != 0);
     } while (!code && req.result);
     weir_handle_close(cursor);
     return code == -ENOENT && *name ? 0 : code; /* but the root must be there */
@@ -165,20 +183,37 @@ static void tidy(struct level *level)
     level->count = kept;
 }
 
-/* One that cannot be seen is looked at again when it is its turn, and then says why. */
-static int look_at_some(void *arg, uint64_t part)
+/* All that is in a directory. -E2BIG: that is more than `most`, if that is not 0. */
+static int read_level(struct level *level, weir_store *store, const char *dir, size_t most)
 {
-    const weir_list *list = arg;
-    const struct level *level = &list->levels[list->depth - 1];
+    *level = (struct level){.dir = weir_strdup(dir), .most = most, .ahead = AHEAD_MIN};
+    if (!level->dir)
+        return weir_fail_memory();
+    int code = read_dir(store, level, WEIR_DIR_SEAL);
+    return code ? code : read_dir(store, level, "");
+}
+
+/* ---- looking ahead ---- */
+
+/* One that cannot be seen is looked at again when it is its turn, and then says why. */
+static void look_at(weir_store *store, struct level *level, size_t begin, size_t end)
+{
     char key[2 * WEIR_NAME_BYTES_MAX];
-    size_t begin = level->next + part * LOOK_FILES, end = begin + LOOK_FILES;
-    for (size_t i = begin; i < end && i < level->looked; i++) {
+    for (size_t i = begin; i < end; i++) {
         struct item *item = &level->items[i];
         if (item->is_dir || item->kind != WEIR_KIND_FOREIGN)
             continue;
         snprintf(key, sizeof key, "%s%s", level->dir, item->name);
-        item->has_stat = !weir_store_stat(list->store, key, &item->stat);
+        item->has_stat = !weir_store_stat(store, key, &item->stat);
     }
+}
+
+static int look_at_some(void *arg, uint64_t part)
+{
+    const weir_list *list = arg;
+    struct level *level = list->levels[list->depth - 1];
+    size_t begin = level->next + part * LOOK_FILES, end = begin + LOOK_FILES;
+    look_at(list->store, level, begin, end < level->looked ? end : level->looked);
     return 0;
 }
 
@@ -191,25 +226,89 @@ static void look_ahead(weir_list *list, struct level *level)
         weir_team_run(LOOKERS, (count + LOOK_FILES - 1) / LOOK_FILES, look_at_some, list);
 }
 
-static int enter(weir_list *list, const char *dir)
+/* Directories of a level that are read at once. */
+struct reading {
+    const weir_list *list;
+    const struct level *level;
+    struct item *dirs[AHEAD_MAX];
+    size_t count;
+    _Atomic bool has_large;
+};
+
+/* What fails fails again when it is its turn. */
+static int read_one(void *arg, uint64_t i)
 {
-    struct level *level = &list->levels[list->depth];
-    *level = (struct level){.dir = weir_strdup(dir)};
-    if (!level->dir)
+    struct reading *reading = arg;
+    const weir_list *list = reading->list;
+    struct item *item = reading->dirs[i];
+    char dir[2 * WEIR_NAME_BYTES_MAX];
+    struct level *level = weir_alloc(sizeof *level);
+    if (!level)
+        return 0;
+    snprintf(dir, sizeof dir, "%s%s/", reading->level->dir, item->name);
+    int code = read_level(level, list->store, dir, LOOK_AHEAD);
+    if (code) {
+        reading->has_large |= code == -E2BIG;
+        level_free(level);
+        free(level);
+        return 0;
+    }
+    tidy(level);
+    if (list->flags & WEIR_LIST_DETAIL) {
+        look_at(list->store, level, 0, level->count);
+        level->looked = level->count;
+    }
+    item->read = level;
+    return 0;
+}
+
+/* Reads directories of a level that come next, if they are many, and as long as they are small:
+ * what is large is read and looked at alone, when it is its turn. */
+static void read_ahead(weir_list *list, struct level *level, size_t from)
+{
+    struct reading reading = {.list = list, .level = level};
+    size_t i = from;
+    if (!level->ahead || from < level->read)
+        return;
+    for (; i < level->count && reading.count < level->ahead; i++)
+        if (level->items[i].is_dir)
+            reading.dirs[reading.count++] = &level->items[i];
+    level->read = i;
+    level->ahead = level->ahead < AHEAD_MAX ? 2 * level->ahead : AHEAD_MAX;
+    if (reading.count >= AHEAD_MIN)
+        weir_team_run(LOOKERS, reading.count, read_one, &reading);
+    if (reading.has_large)
+        level->ahead = 0;
+}
+
+/* ---- the whole ---- */
+
+/* Goes into a directory: one that was read ahead, if it is given. */
+static int enter(weir_list *list, const char *dir, struct level *read)
+{
+    struct level *level = read ? read : weir_alloc(sizeof *level);
+    if (!level)
         return weir_fail_memory();
-    int code = read_dir(list, level, WEIR_DIR_SEAL);
-    if (!code)
-        code = read_dir(list, level, "");
+    int code = read ? 0 : read_level(level, list->store, dir, 0);
     /* A plain directory that became a link is not entered; what is sealed below it is listed. */
     if (code == -ELOOP && (list->depth || level->count))
         code = 0;
     if (code) {
         level_free(level);
+        free(level);
         return code;
     }
-    tidy(level);
-    list->depth++;
+    if (!read)
+        tidy(level);
+    list->levels[list->depth++] = level;
     return 0;
+}
+
+static void leave(weir_list *list)
+{
+    struct level *level = list->levels[--list->depth];
+    level_free(level);
+    free(level);
 }
 
 static int find_single(weir_list *list)
@@ -248,8 +347,8 @@ int weir_list_open(weir_list **out, weir_store *store, const char *prefix, uint3
     if (size && !slash)
         code = find_single(list);
     if (!code)
-        code = enter(list, dir);
-    if (!code && size && !list->single && !list->levels[0].count)
+        code = enter(list, dir, NULL);
+    if (!code && size && !list->single && !list->levels[0]->count)
         code = weir_fail(ENOENT, "there is no object and no directory '%s' in '%s'", prefix,
                          store->url);
     if (code)
@@ -302,15 +401,14 @@ int weir_list_next(weir_list *list, const weir_entry **entry)
             return 1;
     }
     while (list->depth) {
-        struct level *level = &list->levels[list->depth - 1];
+        struct level *level = list->levels[list->depth - 1];
         if (level->next == level->count) {
-            level_free(level);
-            list->depth--;
+            leave(list);
             continue;
         }
         if (level->next == level->looked)
             look_ahead(list, level);
-        const struct item *item = &level->items[level->next++];
+        struct item *item = &level->items[level->next++];
         snprintf(list->key, sizeof list->key, "%s%s%s", level->dir, item->name,
                  item->is_dir ? "/" : "");
         if (!item->is_dir || !(list->flags & WEIR_LIST_RECURSIVE)) {
@@ -318,11 +416,12 @@ int weir_list_next(weir_list *list, const weir_entry **entry)
                 return 1;
             continue;
         }
-        char dir[2 * WEIR_NAME_BYTES_MAX];
-        memcpy(dir, list->key, sizeof dir);
         if (list->depth == LEVELS_MAX)
             continue; /* no key is that deep */
-        code = enter(list, dir);
+        read_ahead(list, level, level->next - 1);
+        struct level *read = item->read;
+        item->read = NULL;
+        code = enter(list, list->key, read);
         if (code)
             return code;
     }
@@ -334,6 +433,6 @@ void weir_list_close(weir_list *list)
     if (!list)
         return;
     while (list->depth)
-        level_free(&list->levels[--list->depth]);
+        leave(list);
     free(list);
 }

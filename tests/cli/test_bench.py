@@ -79,6 +79,12 @@ def test_what_a_cache_had_to_do_with_it(weir, place):
                 doc["memory"]
 
 
+def test_some_of_the_basic_part(weir, place):
+    doc = bench(weir, "--only", "randread,write")
+    assert {(s["part"], s["op"], s["order"]) for s in doc["steps"]} == {
+        ("basic", "read", "random"), ("basic", "write", "sequential")}
+
+
 def test_the_profile_is_the_best_of_the_steps(weir, place):
     doc = bench(weir, "--save", "p.json")
     saved = json.loads((weir.cwd / "p.json").read_text())

@@ -2,6 +2,7 @@
  * and "a/b" live side by side.
  */
 #include "stores.h"
+#include "util/sys.h"
 
 static weir_store *store;
 static const char *dir;
@@ -41,6 +42,14 @@ static int list_code(const char *prefix)
     if (!code)
         weir_list_close(list);
     return code;
+}
+
+/* A name that may not be opened: root may open everything else. */
+static const char *refused = "";
+
+static int open_unless_refused(int dirfd, const char *path, int flags, unsigned mode)
+{
+    return strcmp(path, refused) ? weir_sys_real.open(dirfd, path, flags, mode) : -EACCES;
 }
 
 static void empty(void)
@@ -183,6 +192,81 @@ static void many_details(void)
     weir_list_close(list);
 }
 
+/* A directory of numbered files. */
+static void make_numbered(const char *root, const char *in, size_t count)
+{
+    char name[128];
+    CHECK(!mkdir(path_in(root, in), 0755));
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s/%05zu", in, i);
+        file_write(path_in(root, name), "0123456789", i % 11);
+    }
+}
+
+/* Directories beside each other are read ahead, by threads: each has its own files, in its place.
+ * One in between is too large for that, one has directories of its own, one has a sealed object,
+ * and one is empty. */
+static void many_directories(void)
+{
+    enum { DIRS = 150, FILES = 30, LARGE = 4200, NESTED = 20 };
+    weir_list *list;
+    const weir_entry *entry;
+    char name[64], last[64] = "";
+    size_t seen = 0, sealed = 0;
+    const char *root = tmp_path("wide");
+    weir_store *wide = store_at(root, NULL);
+    for (int i = 0; i < DIRS; i++) {
+        snprintf(name, sizeof name, "%03d", i);
+        make_numbered(root, name, i == 70 ? LARGE : i == 90 ? 0 : FILES);
+    }
+    for (int i = 0; i < NESTED; i++) {
+        snprintf(name, sizeof name, "030/n%02d", i);
+        make_numbered(root, name, 1);
+    }
+    put_seed(wide, "040/sealed", 100, 1);
+    OK(weir_list_open(&list, wide, "", WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL));
+    for (; weir_list_next(list, &entry) == 1; seen++) {
+        CHECK(strcmp(last, entry->key) < 0 && !entry->error && entry->time_ns);
+        snprintf(last, sizeof last, "%s", entry->key);
+        sealed += entry->kind == WEIR_KIND_SEALED;
+        CHECK(entry->size_bytes == (entry->kind == WEIR_KIND_SEALED
+                                        ? 100
+                                        : strtoull(strrchr(last, '/') + 1, NULL, 10) % 11));
+    }
+    CHECK_EQ(seen, (DIRS - 2) * FILES + LARGE + NESTED + 1);
+    CHECK_EQ(sealed, 1);
+    weir_list_close(list);
+    OK(weir_list_open(&list, wide, "", WEIR_LIST_RECURSIVE)); /* and not to its end */
+    CHECK_EQ(weir_list_next(list, &entry), 1);
+    weir_list_close(list);
+    weir_store_close(wide);
+}
+
+/* One that cannot be read says so in its turn: what comes before it is listed. */
+static void directory_that_cannot_be_read(void)
+{
+    weir_list *list;
+    const weir_entry *entry;
+    const char *root = tmp_path("shut");
+    weir_store *shut = store_at(root, NULL);
+    char name[64];
+    int code, seen = 0;
+    for (int i = 0; i < 12; i++) {
+        snprintf(name, sizeof name, "%03d", i);
+        make_numbered(root, name, 2);
+    }
+    refused = "005";
+    OK(weir_list_open(&list, shut, "", WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL));
+    while ((code = weir_list_next(list, &entry)) == 1)
+        seen++;
+    refused = "";
+    CHECK_EQ(code, -EACCES);
+    CHECK(strstr(weir_error_text(), "005"));
+    CHECK_EQ(seen, 10);
+    weir_list_close(list);
+    weir_store_close(shut);
+}
+
 /* Somebody else removed the last object of a directory and wrote another: what this process keeps
  * open is a directory that no longer is, and must not be taken for an empty one. */
 static void directory_made_again_by_another(void)
@@ -255,6 +339,9 @@ static void removed_while_listed(void)
 
 int main(void)
 {
+    struct weir_sys table = weir_sys_real;
+    table.open = open_unless_refused;
+    weir_sys = &table; /* before there is a thread */
     dir = tmp_path("store");
     store = store_at(dir, NULL);
     RUN(empty);
@@ -263,6 +350,8 @@ int main(void)
     RUN(details);
     RUN(many);
     RUN(many_details);
+    RUN(many_directories);
+    RUN(directory_that_cannot_be_read);
     RUN(directory_made_again_by_another);
     RUN(plain_directory_became_a_link);
     RUN(seal_cut_short);

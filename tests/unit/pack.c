@@ -120,6 +120,31 @@ static void stopped_and_gone_on(void)
     weir_data_close(data);
 }
 
+/* A source file that is gone is named, by whichever job came to it; when it is back, the same call
+ * goes on. */
+static void source_that_is_gone(void)
+{
+    const char *tree = make_tree();
+    char *there = strdup(path_in(tree, "0150.png")), *away = strdup(tmp_path("away"));
+    weir_data *data = open_data(tree);
+    weir_store *whole = store_at("mem:", NULL), *parts = store_at("mem:", NULL);
+    struct weir_pack_options opts = plain;
+    struct weir_pack_result result;
+    OK(weir_pack_run(&result, data, whole, "", &opts));
+    opts.jobs = 4;
+    CHECK(!rename(there, away));
+    CHECK(weir_pack_run(&result, data, parts, "", &opts) < 0);
+    CHECK(strstr(weir_error_text(), "0150.png"));
+    CHECK(!rename(away, there));
+    OK(weir_pack_run(&result, data, parts, "", &opts));
+    check_same(whole, parts, result.shards + 2);
+    weir_store_close(whole);
+    weir_store_close(parts);
+    weir_data_close(data);
+    free(there);
+    free(away);
+}
+
 /* ---- another process that begins meanwhile ---- */
 
 static void (*overtaker)(void); /* comes when a place is next listed, once */
@@ -171,6 +196,7 @@ int main(void)
     weir_sys = &table; /* before there is a thread */
     RUN(same_bytes);
     RUN(stopped_and_gone_on);
+    RUN(source_that_is_gone);
     RUN(overtaken);
     return TEST_RESULT;
 }
