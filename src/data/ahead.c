@@ -10,7 +10,7 @@ enum {
     THREADS = 32,
     PIECE_BYTES = 1 << 20, /* of samples in each piece, */
     PIECE_FILES = 64,      /* or so many, if each is a file */
-    RANGE_PIECES = 64,     /* of one range: a slow taker does not hold up the others */
+    RANGE_PIECES = 32,     /* of one range: a slow taker does not hold up the others */
 };
 
 /* No more is loaded while so much waits to be taken. */
