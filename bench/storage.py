@@ -3,8 +3,8 @@
 
 Each round runs, part by part, weir bench, fio's jobs of the same shape, and those again, one at
 once after the other, in another order each round; before them fio once more, which does not count:
-who comes first finds the machine otherwise than who comes next. weir bench is compared with the
-mean of both fios beside it. How much they differ is what the machine can tell. Medians and their
+who comes first finds the machine otherwise than who comes next. weir bench is compared with
+either fio beside it. How much they differ is what the machine can tell. Medians and their
 ratios go to bench/results/storage.json and docs/bench-storage.md; weir bench's own plots to
 docs/bench.svg.
 """
@@ -149,15 +149,18 @@ class Bench:
                     time.sleep(PAUSE_READ_S if part == "read" else PAUSE_S)
                     (self.weir_part if who == "weir" else self.fio_part)(who, part)
             say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
-                f"{ratios(row, 'weir')[-1]:.2f}" for row in self.rows.values()))
-        median = {name: {who: statistics.median(values) for who, values in rows.items()}
+                f"{middle(ratios(row, 'weir')[-1:]):.2f}" for row in self.rows.values()))
+        median = {name: {"weir": statistics.median(rows["weir"]),
+                         "weir_p99": statistics.median(rows["weir_p99"]),
+                         "fio": statistics.median(rows["fio"] + rows["again"]),
+                         "fio_p99": statistics.median(rows["fio_p99"] + rows["again_p99"])}
                   for name, rows in self.rows.items()}
         return {
             "machine": common.machine(), "rounds": self.options.rounds,
             "seconds": self.options.seconds, "data_bytes": self.options.size_bytes,
             "median": median,
-            "ratio": {who: {name: statistics.median(ratios(row, who))
-                            for name, row in self.rows.items()} for who in ("weir", "again")},
+            "ratio": {who: {name: middle(ratios(row, who)) for name, row in self.rows.items()}
+                      for who in ("weir", "again")},
             "runs": self.rows,
         }
 
@@ -188,17 +191,21 @@ def rate(name, value):
 
 
 def ratios(row, who):
-    """Of each round: weir to both fios beside it, the second of them to the first."""
+    """Of each round, a list: weir to either fio beside it; the second of them to the first."""
     if who == "again":
-        return [again / fio for again, fio in zip(row["again"], row["fio"])]
-    return [2 * weir / (fio + again)
+        return [[again / fio] for again, fio in zip(row["again"], row["fio"])]
+    return [[weir / fio, weir / again]
             for weir, fio, again in zip(row["weir"], row["fio"], row["again"])]
+
+
+def middle(rounds):
+    return statistics.median(itertools.chain.from_iterable(rounds))
 
 
 def interval(row, who):
     """Where nine of ten medians lie, of rounds drawn anew from those there were."""
     draws, found = random.Random(1), ratios(row, who)
-    medians = sorted(statistics.median(draws.choices(found, k=len(found))) for _ in range(DRAWS))
+    medians = sorted(middle(draws.choices(found, k=len(found))) for _ in range(DRAWS))
     return f"{medians[DRAWS // 20]:.2f}-{medians[DRAWS - DRAWS // 20 - 1]:.2f}"
 
 
@@ -220,10 +227,10 @@ def table(result):
         f"{result['data_bytes'] / 2**30:.2g} GiB in the same directory, "
         f"{result['seconds']:g} s each (a checkpoint is of {CHECKPOINT_TIMES} times as much), "
         f"medians of {result['rounds']} rounds in which `weir bench`, fio and fio again take "
-        "turns, in another order each. The ratio of weir is to the mean of both fios beside it, "
-        "fio's to itself is that of those two, each the median of the rounds' ratios; nine of ten "
-        "such medians lie in the interval when rounds are drawn anew from these. The buffers of "
-        "both are in huge pages: fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` and "
+        "turns, in another order each. The ratio of weir is to either fio beside it, fio's to "
+        "itself is that of those two, each the median of all rounds' ratios; nine of ten such "
+        "medians lie in the interval when rounds are drawn anew from these. The buffers of both "
+        "are in huge pages: fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` and "
         "`--iomem_align=2m`. What fio is to itself is what this machine can tell. Machine: "
         f"{m['cores']} cores, Linux {m['kernel']}.",
         "",
@@ -251,6 +258,10 @@ def main():
     parser.add_argument("--dry", action="store_true", help="print only, keep the old results")
     options = parser.parse_args()
     options.size_bytes = common.bytes_of(options.size)
+    if not set(options.parts) <= set(PARTS) or (options.parts != PARTS and not options.dry):
+        parser.error(f"--parts: some of {', '.join(PARTS)}, with --dry")
+    if shutil.disk_usage(options.dir).free < 8 * CHECKPOINT_TIMES * options.size_bytes:
+        parser.error("weir bench writes at most an eighth of what is free: take a smaller --size")
     bench = Bench(options)
     try:
         result = bench.run()

@@ -10,10 +10,12 @@ enum {
     THREADS = 32,
     PIECE_BYTES = 1 << 20, /* of samples in each piece, */
     PIECE_FILES = 64,      /* or so many, if each is a file */
-    RANGE_PIECES = 32,     /* of one range: a slow taker does not hold up the others */
+    RANGE_PIECES = 32,     /* of one range, at most; */
+    RANGE_PIECES_MIN = 2,  /* however large: one is taken, one loaded */
 };
 
-/* No more is loaded while so much waits to be taken. */
+/* Pieces that are there, being loaded or being taken: no more are begun, but for ranges that have
+ * hardly any. A compressed shard is one piece. */
 #define BYTES_MAX ((uint64_t)256 << 20)
 
 struct weir_ahead_piece {
@@ -37,43 +39,69 @@ struct weir_ahead {
 
 /* ---- loading ---- */
 
-/* Plans a piece that begins where the range is: of one source shard, and not larger than it should
- * be, unless one sample is. A compressed shard comes as a whole. */
-static int plan(struct weir_ahead_piece *p, const struct weir_supply *from,
-                const struct weir_ahead_range *range)
+/* How many samples a piece has that begins at one: of one source shard, and not more bytes than it
+ * should have, unless one sample has. A compressed shard comes as a whole. */
+static int measure(const struct weir_supply *from, const struct weir_index_shard *shard,
+                   uint64_t first, uint64_t end, uint64_t *count)
 {
-    uint64_t number = weir_index_shard_of(from->index, range->at), bytes = 0, n = 0;
-    uint64_t end = range->end;
-    struct weir_index_shard shard;
-    weir_index_shard(from->index, number, &shard);
-    if (end > shard.first + shard.samples)
-        end = shard.first + shard.samples;
-    while (range->at + n < end && (shard.codec[0] || bytes < PIECE_BYTES) &&
-           !(shard.is_files && n == PIECE_FILES)) {
+    uint64_t bytes = 0, n = 0;
+    if (end > shard->first + shard->samples)
+        end = shard->first + shard->samples;
+    if (shard->codec[0])
+        n = end - first;
+    while (first + n < end && bytes < PIECE_BYTES && !(shard->is_files && n == PIECE_FILES)) {
         struct weir_place place;
-        int code = weir_index_find(from->index, range->at + n, &place);
+        int code = weir_index_find(from->index, first + n, &place);
         if (code)
-            return weir_sample_fail(from, range->at + n, code);
+            return weir_sample_fail(from, first + n, code);
         bytes += place.size;
         n++;
     }
-    p->first = range->at;
-    p->count = n;
-    return weir_piece_plan(&p->piece, from, number, range->at, n);
+    *count = n;
+    return 0;
+}
+
+/* The piece of samples from `first` on, which may wait for the index; without the lock. */
+static int plan(struct weir_ahead_piece **out, const struct weir_supply *from, uint64_t first,
+                uint64_t end)
+{
+    struct weir_ahead_piece *p = weir_alloc(sizeof *p);
+    uint64_t number = weir_index_shard_of(from->index, first);
+    struct weir_index_shard shard;
+    if (!p)
+        return weir_fail_memory();
+    weir_index_shard(from->index, number, &shard);
+    p->first = first;
+    int code = measure(from, &shard, first, end, &p->count);
+    if (!code)
+        code = weir_piece_plan(&p->piece, from, number, first, p->count);
+    if (code)
+        free(p);
+    else
+        *out = p;
+    return code;
 }
 
 /* The next piece of a range, whose last it becomes; NULL and no more of the range if there can be
- * none. */
+ * none. With the lock held, which it gives up meanwhile. */
 static struct weir_ahead_piece *add_piece(struct weir_ahead *ahead, struct weir_ahead_range *range)
 {
-    struct weir_ahead_piece *p = weir_alloc(sizeof *p);
-    int code = p ? plan(p, ahead->from, range) : weir_fail_memory();
+    struct weir_ahead_piece *p = NULL;
+    range->is_planning = true;
+    pthread_mutex_unlock(&ahead->lock);
+    int code = plan(&p, ahead->from, range->at, range->end);
+    pthread_mutex_lock(&ahead->lock);
+    range->is_planning = false;
     if (code) {
-        free(p);
         range->code = code;
         range->text = weir_strdup(weir_fail_last());
         range->at = range->end;
-        pthread_cond_broadcast(&ahead->loaded);
+    } else if (range->is_over) {
+        free(p);
+        p = NULL;
+    }
+    if (!p) {
+        pthread_cond_broadcast(&ahead->loaded); /* the taker may wait for this */
         return NULL;
     }
     range->at += p->count;
@@ -84,17 +112,19 @@ static struct weir_ahead_piece *add_piece(struct weir_ahead *ahead, struct weir_
     return p;
 }
 
-/* The next to load, or NULL: there is nothing, or too much waits to be taken. */
-static struct weir_ahead_piece *find_work(struct weir_ahead *ahead)
+static bool has_work(const struct weir_ahead *ahead, const struct weir_ahead_range *r)
 {
-    for (struct weir_ahead_range *r = ahead->ranges; r; r = r->next) {
-        struct weir_ahead_piece *p = NULL;
-        if (ahead->held_bytes < BYTES_MAX && r->at < r->end && r->held < RANGE_PIECES)
-            p = add_piece(ahead, r);
-        if (p)
-            return p;
-    }
-    return NULL;
+    return !r->is_over && !r->is_planning && r->at < r->end && r->held < RANGE_PIECES &&
+           (ahead->held_bytes < BYTES_MAX || r->held < RANGE_PIECES_MIN);
+}
+
+/* The first that something can be loaded for, or NULL. */
+static struct weir_ahead_range *find_work(const struct weir_ahead *ahead)
+{
+    struct weir_ahead_range *r = ahead->ranges;
+    while (r && !has_work(ahead, r))
+        r = r->next;
+    return r;
 }
 
 static void *load(void *arg)
@@ -102,11 +132,15 @@ static void *load(void *arg)
     struct weir_ahead *ahead = arg;
     pthread_mutex_lock(&ahead->lock);
     while (!ahead->is_closing) {
-        struct weir_ahead_piece *p = find_work(ahead);
-        if (!p) {
+        struct weir_ahead_range *range = find_work(ahead);
+        if (!range) {
             pthread_cond_wait(&ahead->wanted, &ahead->lock);
             continue;
         }
+        struct weir_ahead_piece *p = add_piece(ahead, range);
+        if (!p)
+            continue;
+        pthread_cond_signal(&ahead->wanted); /* where one found something there may be more */
         pthread_mutex_unlock(&ahead->lock);
         struct weir_piece *piece = &p->piece;
         struct weir_cost cost = {0};
@@ -174,11 +208,18 @@ void weir_ahead_begin(struct weir_ahead *ahead, struct weir_ahead_range *range, 
     pthread_mutex_unlock(&ahead->lock);
 }
 
+static bool is_awaited(const struct weir_ahead_range *range)
+{
+    if (range->first)
+        return !range->first->is_loaded;
+    return range->is_planning || (range->at < range->end && !range->is_over);
+}
+
 /* Waits until the first piece is loaded, or there is none. */
 static struct weir_ahead_piece *await(struct weir_ahead *ahead,
                                       const struct weir_ahead_range *range)
 {
-    while (range->first ? !range->first->is_loaded : range->at < range->end)
+    while (is_awaited(range))
         pthread_cond_wait(&ahead->loaded, &ahead->lock);
     return range->first;
 }
@@ -205,7 +246,9 @@ int weir_ahead_next(struct weir_ahead *ahead, struct weir_ahead_range *range,
     range->is_taking = p != NULL;
     pthread_mutex_unlock(&ahead->lock);
     if (!p)
-        return range->code ? weir_fail_text(range->code, range->text ? range->text : "") : 0;
+        return range->code
+                   ? weir_fail_text(range->code, range->text ? range->text : "there is no memory")
+                   : 0;
     *out = &p->piece;
     *first = p->first;
     *count = p->count;
@@ -216,7 +259,7 @@ void weir_ahead_end(struct weir_ahead *ahead, struct weir_ahead_range *range)
 {
     struct weir_ahead_range **at = &ahead->ranges;
     pthread_mutex_lock(&ahead->lock);
-    range->at = range->end;
+    range->is_over = true;
     while (await(ahead, range))
         drop(ahead, range);
     while (*at != range)

@@ -19,9 +19,11 @@ struct weir_ahead_piece;
 struct weir_ahead_range {
     struct weir_ahead_range *next;
     uint64_t at, end; /* samples of which no piece was made yet */
+    bool is_planning; /* somebody makes the next one */
     struct weir_ahead_piece *first, *last;
     uint32_t held;  /* pieces that are loaded or being loaded */
     bool is_taking; /* the first of them */
+    bool is_over;   /* the taker wants no more */
     int code;       /* why there are no more */
     char *text;
 };

@@ -115,6 +115,8 @@ static int pack(struct weir_packing *p)
     const struct weir_pack_options *o = p->opts;
     int code = check(p);
     if (!code)
+        code = weir_ahead_open(&p->ahead, &p->from);
+    if (!code)
         code = weir_pack_plan(p);
     if (!code)
         code = weir_pack_probe(p); /* what cannot be packed at all leaves no mark */
@@ -176,9 +178,7 @@ int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *s
     if (code)
         return code;
     pthread_mutex_init(&p.lock, NULL);
-    code = weir_ahead_open(&p.ahead, &p.from);
-    if (!code)
-        code = pack(&p);
+    code = pack(&p);
     if (!code)
         tell(out, &p);
     weir_pack_done(&p);

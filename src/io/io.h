@@ -26,7 +26,7 @@ struct weir_io;
 
 struct weir_io_options {
     const char *engine;      /* NULL: $WEIR_IO, else the best that works */
-    unsigned depth;          /* transfers the engine has in flight */
+    unsigned depth;          /* transfers the engine has in flight, of whole buffers */
     uint64_t pool_bytes_max;
 };
 

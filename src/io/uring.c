@@ -23,7 +23,9 @@
 
 enum {
     FILES_MAX = 64,
-    SMALL_FACTOR = 4, /* of small transfers so many times more are under way: they wait, too */
+    /* A device takes as long to begin a small transfer as a large one: of small ones so many times
+     * as many are under way. */
+    SMALL_FACTOR = 4,
 };
 
 /* What a completion belongs to: a request, the sync linked behind it, or the eventfd. */
@@ -150,7 +152,7 @@ static void prepare(struct weir_uring *u, struct weir_req *req)
     bool sync = req->op == WEIR_OP_WRITE && req->sync;
 
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
-    assert(sqe); /* the ring has room for depth requests */
+    assert(sqe); /* the ring has room for all that may be in flight */
     if (req->op == WEIR_OP_READ && buffer >= 0)
         io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)size, off, buffer);
     else if (req->op == WEIR_OP_READ)
@@ -242,7 +244,7 @@ static bool is_full(const struct weir_uring *u)
            u->bytes_in_flight >= (uint64_t)u->depth * WEIR_BUFFER_BYTES;
 }
 
-/* Sends what is in the queue off, up to the depth, while others add to it. Returns false when the
+/* Sends what is in the queue off, until it is full, while others add to it. Returns false when the
  * thread may end. */
 static bool take(struct weir_uring *u)
 {

@@ -20,9 +20,11 @@ enum {
     LOOK_FILES = 64,
     LOOK_FILES_MIN = 4 * LOOK_FILES, /* for fewer, threads are not worth it */
     LOOK_AHEAD = 64 * LOOK_FILES,
-    /* Of directories, so many at first, and then twice as many each time. */
+    /* Of directories, so many at first, for whoever wants but the first, and then twice as many
+     * each time, while what was read and not entered yet has no more entries than this. */
     AHEAD_MIN = 8,
     AHEAD_MAX = 64,
+    AHEAD_ITEMS_MAX = 1 << 18,
 };
 
 struct level;
@@ -50,6 +52,7 @@ struct weir_list {
     uint32_t flags;
     struct level *levels[LEVELS_MAX];
     unsigned depth;
+    size_t ahead; /* entries of directories that were read ahead and not entered yet */
     bool single; /* the prefix is an object, too: it comes first */
     weir_kind single_kind;
     char prefix[WEIR_KEY_BYTES_MAX + 2];
@@ -59,15 +62,15 @@ struct weir_list {
 
 static void level_free(struct level *level)
 {
+    if (!level)
+        return;
     for (size_t i = 0; i < level->count; i++) {
-        if (level->items[i].read)
-            level_free(level->items[i].read);
-        free(level->items[i].read);
+        level_free(level->items[i].read);
         free(level->items[i].name);
     }
     free(level->items);
     free(level->dir);
-    *level = (struct level){0};
+    free(level);
 }
 
 /* -E2BIG, without a text: it has more than it may. */
@@ -250,7 +253,6 @@ static int read_one(void *arg, uint64_t i)
     if (code) {
         reading->has_large |= code == -E2BIG;
         level_free(level);
-        free(level);
         return 0;
     }
     tidy(level);
@@ -268,7 +270,7 @@ static void read_ahead(weir_list *list, struct level *level, size_t from)
 {
     struct reading reading = {.list = list, .level = level};
     size_t i = from;
-    if (!level->ahead || from < level->read)
+    if (!level->ahead || from < level->read || list->ahead > AHEAD_ITEMS_MAX)
         return;
     for (; i < level->count && reading.count < level->ahead; i++)
         if (level->items[i].is_dir)
@@ -277,6 +279,8 @@ static void read_ahead(weir_list *list, struct level *level, size_t from)
     level->ahead = level->ahead < AHEAD_MAX ? 2 * level->ahead : AHEAD_MAX;
     if (reading.count >= AHEAD_MIN)
         weir_team_run(LOOKERS, reading.count, read_one, &reading);
+    for (size_t k = 0; k < reading.count; k++)
+        list->ahead += reading.dirs[k]->read ? reading.dirs[k]->read->count : 0;
     if (reading.has_large)
         level->ahead = 0;
 }
@@ -295,7 +299,6 @@ static int enter(weir_list *list, const char *dir, struct level *read)
         code = 0;
     if (code) {
         level_free(level);
-        free(level);
         return code;
     }
     if (!read)
@@ -306,9 +309,7 @@ static int enter(weir_list *list, const char *dir, struct level *read)
 
 static void leave(weir_list *list)
 {
-    struct level *level = list->levels[--list->depth];
-    level_free(level);
-    free(level);
+    level_free(list->levels[--list->depth]);
 }
 
 static int find_single(weir_list *list)
@@ -421,6 +422,7 @@ int weir_list_next(weir_list *list, const weir_entry **entry)
         read_ahead(list, level, level->next - 1);
         struct level *read = item->read;
         item->read = NULL;
+        list->ahead -= read ? read->count : 0;
         code = enter(list, list->key, read);
         if (code)
             return code;

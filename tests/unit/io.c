@@ -165,31 +165,32 @@ static void writes(void)
 
 /* Many more requests than the engine takes at once, cold and aligned: reads into pool buffers and
  * into other memory, and writes to another file, all under way together. */
-static void beyond_the_depth(void)
+static void send_many(size_t many, size_t piece)
 {
-    enum { MANY = 96, PIECE = 131072 };
+    const size_t places = 23 * 131072 / piece; /* of the sample's, to read from */
     struct weir_file from = file_of(sample(), O_RDONLY);
     const char *path = tmp_path("many");
     struct weir_file to = file_of(path, O_RDWR | O_CREAT);
     struct weir_queue queue;
-    struct weir_req *reqs = calloc(2 * MANY, sizeof *reqs);
-    uint8_t *memory = data_buffer(MANY * PIECE, 0), *source = data_buffer(MANY * PIECE, 0);
+    struct weir_req *reqs = calloc(2 * many, sizeof *reqs);
+    uint8_t *memory = data_buffer(many * piece, 0), *source = data_buffer(many * piece, 0);
     void *pooled;
     OK(weir_pool_get(weir_io_pool(io), &pooled));
-    data_fill(source, MANY * PIECE, 7, 0);
+    data_fill(source, many * piece, 7, 0);
     fd_drop_cache(from.fd);
     weir_queue_init(&queue);
-    for (size_t i = 0; i < MANY; i++) {
-        uint8_t *buf = i < 8 ? (uint8_t *)pooled + i * PIECE : memory + i * PIECE;
-        send(&reqs[i], WEIR_OP_READ, &from, buf, PIECE, i % 23 * PIECE, &queue);
-        send(&reqs[MANY + i], WEIR_OP_WRITE, &to, source + i * PIECE, PIECE, i * PIECE, &queue);
+    for (size_t i = 0; i < many; i++) {
+        bool in_pool = (i + 1) * piece <= WEIR_BUFFER_BYTES;
+        uint8_t *buf = (in_pool ? (uint8_t *)pooled : memory) + i * piece;
+        send(&reqs[i], WEIR_OP_READ, &from, buf, piece, i % places * piece, &queue);
+        send(&reqs[many + i], WEIR_OP_WRITE, &to, source + i * piece, piece, i * piece, &queue);
     }
-    for (size_t i = 0; i < 2 * MANY; i++) {
+    for (size_t i = 0; i < 2 * many; i++) {
         struct weir_req *req = weir_queue_get(&queue);
         OK(req->code);
-        CHECK_EQ(req->result, PIECE);
+        CHECK_EQ(req->result, piece);
         if (req->op == WEIR_OP_READ)
-            CHECK(data_is(req->buf, PIECE, 1, req->off));
+            CHECK(data_is(req->buf, piece, 1, req->off));
     }
     weir_queue_destroy(&queue);
     weir_pool_put(weir_io_pool(io), pooled);
@@ -197,11 +198,18 @@ static void beyond_the_depth(void)
     weir_io_file_close(io, &to);
     size_t size;
     uint8_t *got = file_read(path, &size);
-    CHECK(size == MANY * PIECE && data_is(got, size, 7, 0));
+    CHECK(size == many * piece && data_is(got, size, 7, 0));
     free(got);
     data_free(memory, 0);
     data_free(source, 0);
     free(reqs);
+}
+
+/* Of more requests than may be under way, and of more bytes. */
+static void beyond_the_depth(void)
+{
+    send_many(96, 131072);
+    send_many(12, WEIR_BUFFER_BYTES);
 }
 
 /* A file system that opens O_DIRECT and then refuses to read so (as a namespace's file does). */

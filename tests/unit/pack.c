@@ -9,18 +9,23 @@
 
 enum { FILES = 200, SHARD = 65536 };
 
-static const char *make_tree(void)
+static const char *make_files(int count, size_t below)
 {
     const char *dir = tmp_path("tree");
     uint8_t data[4096];
     CHECK(!mkdir(dir, 0755));
-    for (int i = 0; i < FILES; i++) {
+    for (int i = 0; i < count; i++) {
         char name[32];
         snprintf(name, sizeof name, "%04d.png", i);
         data_fill(data, sizeof data, (uint64_t)i, 0);
-        file_write(path_in(dir, name), data, (size_t)(i * 37) % sizeof data);
+        file_write(path_in(dir, name), data, (size_t)(i * 37) % below);
     }
     return dir;
+}
+
+static const char *make_tree(void)
+{
+    return make_files(FILES, 4096);
 }
 
 static weir_data *open_data(const char *dir)
@@ -96,9 +101,10 @@ static int stop_after(void *arg, uint64_t more)
     return --*left <= 0;
 }
 
-static void stopped_and_gone_on(void)
+/* Stops when it was told of progress 3 times, then 4 times, and so on. */
+static void stop_and_go_on(const char *tree)
 {
-    weir_data *data = open_data(make_tree());
+    weir_data *data = open_data(tree);
     weir_store *whole = store_at("mem:", NULL), *parts = store_at("mem:", NULL);
     struct weir_pack_options opts = plain;
     struct weir_pack_result result;
@@ -118,6 +124,18 @@ static void stopped_and_gone_on(void)
     weir_store_close(whole);
     weir_store_close(parts);
     weir_data_close(data);
+}
+
+static void stopped_and_gone_on(void)
+{
+    stop_and_go_on(make_tree());
+}
+
+/* A shard that many pieces are read for, each of 64 files: they come in their order, and who stops
+ * leaves some that are loaded, or being loaded. */
+static void many_pieces(void)
+{
+    stop_and_go_on(make_files(5000, 97));
 }
 
 /* A source file that is gone is named, by whichever job came to it; when it is back, the same call
@@ -196,6 +214,7 @@ int main(void)
     weir_sys = &table; /* before there is a thread */
     RUN(same_bytes);
     RUN(stopped_and_gone_on);
+    RUN(many_pieces);
     RUN(source_that_is_gone);
     RUN(overtaken);
     return TEST_RESULT;
