@@ -244,8 +244,8 @@ static bool is_full(const struct weir_uring *u)
            u->bytes_in_flight >= (uint64_t)u->depth * WEIR_BUFFER_BYTES;
 }
 
-/* Sends what is in the queue off, until it is full, while others add to it. Returns false when the
- * thread may end. */
+/* Sends what is in the queue off, until as much is under way as may be, while others add to it.
+ * Returns false when the thread may end. */
 static bool take(struct weir_uring *u)
 {
     pthread_mutex_lock(&u->lock);

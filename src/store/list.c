@@ -53,7 +53,7 @@ struct weir_list {
     struct level *levels[LEVELS_MAX];
     unsigned depth;
     size_t ahead; /* entries of directories that were read ahead and not entered yet */
-    bool single; /* the prefix is an object, too: it comes first */
+    bool single;  /* the prefix is an object, too: it comes first */
     weir_kind single_kind;
     char prefix[WEIR_KEY_BYTES_MAX + 2];
     char key[2 * WEIR_NAME_BYTES_MAX];
