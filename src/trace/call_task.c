@@ -83,15 +83,7 @@ void weir_call_clone(struct weir_call *call)
                                      .shares_cwd = weir_span_has(args, "CLONE_FS")};
     if (!succeeded(call) || !call->line->result || call->line->result > INT32_MAX)
         return;
-    uint32_t pid = (uint32_t)call->line->result;
-    struct weir_trace_task *child = weir_trace_task_find(&call->trace->tasks, pid);
-    if (!child)
-        weir_trace_task_make(&call->trace->tasks, pid, call->task, birth);
-    else if (child->is_guess) {
-        if (child->guess_pid != call->task->pid)
-            weir_trace_task_adopt(&call->trace->tasks, child, call->task, birth);
-        child->is_guess = false;
-    }
+    weir_trace_task_born(&call->trace->tasks, (uint32_t)call->line->result, call->task, birth);
 }
 
 void weir_call_exec(struct weir_call *call)

@@ -197,12 +197,14 @@ static struct weir_trace_cwd *cwd_make(const char *path)
     return cwd;
 }
 
-static void task_free(struct weir_trace_tasks *tasks, struct weir_trace_task *task)
+static void task_let_go(struct weir_trace_tasks *tasks, struct weir_trace_task *task)
 {
     fds_drop(tasks, task->fds);
     cwd_drop(task->cwd);
     free(task->begun);
-    free(task);
+    task->fds = NULL;
+    task->cwd = NULL;
+    task->begun = NULL;
 }
 
 /* What a task begins with; nothing has changed if there is no memory for it. */
@@ -245,7 +247,7 @@ struct weir_trace_task *weir_trace_task_make(struct weir_trace_tasks *tasks, uin
     }
     task->pid = pid;
     if (!inherit(tasks, task, parent, birth)) {
-        task_free(tasks, task);
+        free(task);
         return NULL;
     }
     struct weir_trace_task **slot = &tasks->by_hash[pid & (HASH_SLOTS - 1)];
@@ -257,8 +259,8 @@ struct weir_trace_task *weir_trace_task_make(struct weir_trace_tasks *tasks, uin
     return task;
 }
 
-void weir_trace_task_adopt(struct weir_trace_tasks *tasks, struct weir_trace_task *task,
-                           struct weir_trace_task *parent, struct weir_trace_birth birth)
+static void adopt(struct weir_trace_tasks *tasks, struct weir_trace_task *task,
+                  struct weir_trace_task *parent, struct weir_trace_birth birth)
 {
     bool was_thread = task->is_thread;
     if (task == parent || !inherit(tasks, task, parent, birth))
@@ -267,18 +269,44 @@ void weir_trace_task_adopt(struct weir_trace_tasks *tasks, struct weir_trace_tas
     tasks->threads -= was_thread;
 }
 
-void weir_trace_task_end(struct weir_trace_tasks *tasks, struct weir_trace_task *task)
+static void forget(struct weir_trace_tasks *tasks, struct weir_trace_task *task)
 {
     *slot_of(tasks, task->pid) = task->next;
     tasks->count--;
-    task_free(tasks, task);
+    task_let_go(tasks, task);
+    free(task);
+}
+
+void weir_trace_task_born(struct weir_trace_tasks *tasks, uint32_t pid,
+                          struct weir_trace_task *parent, struct weir_trace_birth birth)
+{
+    struct weir_trace_task *child = weir_trace_task_find(tasks, pid);
+    if (!child) {
+        weir_trace_task_make(tasks, pid, parent, birth);
+        return;
+    }
+    if (child->is_guess && child->guess_pid != parent->pid)
+        adopt(tasks, child, parent, birth);
+    child->is_guess = child->awaits_clone = false;
+    if (child->is_gone)
+        forget(tasks, child);
+}
+
+void weir_trace_task_end(struct weir_trace_tasks *tasks, struct weir_trace_task *task)
+{
+    if (!task->awaits_clone || task->is_gone) {
+        forget(tasks, task);
+        return;
+    }
+    task_let_go(tasks, task);
+    task->is_gone = true;
 }
 
 void weir_trace_tasks_free(struct weir_trace_tasks *tasks)
 {
     for (size_t i = 0; tasks->by_hash && i < HASH_SLOTS; i++)
         while (tasks->by_hash[i])
-            weir_trace_task_end(tasks, tasks->by_hash[i]);
+            forget(tasks, tasks->by_hash[i]);
     free(tasks->by_hash);
     tasks->by_hash = NULL;
 }

@@ -57,6 +57,7 @@ struct weir_trace_task {
     bool is_thread, has_read, has_written; /* data, that is */
     bool is_guess;                         /* whose child it is, until its clone returns, */
     uint32_t guess_pid;                    /* and this is the guess (0: none) */
+    bool awaits_clone, is_gone;            /* gone before that returned: nothing but its number */
     uint64_t read_bytes;
     struct weir_trace_fds *fds;
     struct weir_trace_cwd *cwd;
@@ -86,9 +87,11 @@ struct weir_trace_birth {
 struct weir_trace_task *weir_trace_task_make(struct weir_trace_tasks *tasks, uint32_t pid,
                                              struct weir_trace_task *parent,
                                              struct weir_trace_birth birth);
-/* It turns out to be parent's child: it begins again from there. */
-void weir_trace_task_adopt(struct weir_trace_tasks *tasks, struct weir_trace_task *task,
-                           struct weir_trace_task *parent, struct weir_trace_birth birth);
+/* A clone of parent's has returned with this number: a new task, or one that was heard of before,
+ * which begins again from there if it was taken for another's child. */
+void weir_trace_task_born(struct weir_trace_tasks *tasks, uint32_t pid,
+                          struct weir_trace_task *parent, struct weir_trace_birth birth);
+/* The task is gone. Its number is kept while its clone has still to return: it is counted once. */
 void weir_trace_task_end(struct weir_trace_tasks *tasks, struct weir_trace_task *task);
 /* The task runs another program now. */
 void weir_trace_task_exec(struct weir_trace_tasks *tasks, struct weir_trace_task *task);

@@ -87,8 +87,10 @@ static struct weir_trace_task *task_of(struct weir_trace *trace, uint32_t pid)
 {
     struct weir_trace_task *task = weir_trace_task_find(&trace->tasks, pid), *parent = NULL;
     struct weir_trace_birth birth = {0};
-    if (task)
+    if (task && !task->is_gone)
         return task;
+    if (task) /* another one has its number by now */
+        weir_trace_task_end(&trace->tasks, task);
     if (trace->cloning_pid)
         parent = weir_trace_task_find(&trace->tasks, trace->cloning_pid);
     if (parent && parent->begun && is_birth(parent->begun, parent->begun_size)) {
@@ -103,6 +105,7 @@ static struct weir_trace_task *task_of(struct weir_trace *trace, uint32_t pid)
     if (task) {
         task->is_guess = !is_root;
         task->guess_pid = parent ? parent->pid : 0;
+        task->awaits_clone = parent;
     }
     if (task && is_root) {
         trace->root_pid = pid;

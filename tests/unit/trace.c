@@ -249,6 +249,42 @@ static void two_parents(void)
     done();
 }
 
+/* A child may run, also another program, and be gone before its parent's clone returns: it is
+ * counted once, and its number may then be another's. */
+static void short_lives(void)
+{
+#define SHORT_LIFE(flags, pid)                                                                     \
+    "1 clone(child_stack=NULL, flags=" flags " <unfinished ...>\n" pid                             \
+    " openat(AT_FDCWD, \"/data/one\", O_RDONLY) = 3\n" pid " read(3, \"\"..., 10) = 10\n"
+#define GONE(pid) pid " +++ exited with 0 +++\n1 <... clone resumed>) = " pid "\n"
+    feed(SHORT_LIFE("SIGCHLD", "2") GONE("2")
+             SHORT_LIFE("CLONE_VFORK", "3") "3 execve(\"/bin/dd\", [\"dd\"], 0x1) = 0\n" GONE("3")
+                 SHORT_LIFE("CLONE_FILES|CLONE_THREAD", "4") GONE("4") SHORT_LIFE("SIGCHLD", "2")
+                     GONE("2"));
+    CHECK_EQ(trace->tasks.total, 5);
+    CHECK_EQ(trace->tasks.threads, 1);
+    CHECK_EQ(trace->tasks.lost, 0);
+    CHECK_EQ(trace->strange, 0);
+    CHECK_EQ(file("/data/one")->opens, 4);
+    CHECK_EQ(file("/data/one")->read_bytes, 40);
+    done();
+    feed(TWO_CLONES "11 read(3, \"\"..., 100) = 100\n"
+                    "11 +++ exited with 0 +++\n"
+                    "11 <... read resumed>) = 3\n"
+                    "1 <... clone resumed>) = 11\n"
+                    "2 <... clone resumed>) = 12\n");
+    CHECK_EQ(trace->tasks.total, 4);
+    CHECK_EQ(trace->tasks.threads, 1); /* taken for the thread at first */
+    CHECK_EQ(trace->strange, 1);
+    done();
+    feed(TWO_CLONES "11 lseek(5, 0, SEEK_CUR) = 0\n"
+                    "11 +++ exited with 0 +++\n"
+                    "11 lseek(5, 0, SEEK_CUR) = 0\n"
+                    "11 +++ exited with 0 +++\n");
+    CHECK_EQ(trace->tasks.total, 4); /* two of one number, and no clone that returned */
+    done();
+}
+
 /* The kernel's name for a file is another one behind a link, and after it was renamed or removed;
  * it stays what it was opened as. */
 static void other_names(void)
@@ -380,6 +416,7 @@ int main(void)
     RUN(threads);
     RUN(annotated);
     RUN(two_parents);
+    RUN(short_lives);
     RUN(other_names);
     RUN(swapped);
     RUN(bursts_swapped);
