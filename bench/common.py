@@ -1,6 +1,8 @@
 """What the benchmarks share: fio and its best setups, cold caches, where results go."""
 import argparse
+import contextlib
 import json
+import mmap
 import os
 import platform
 import subprocess
@@ -53,6 +55,17 @@ def settle(path):
         forget(path)
     time.sleep(1)
     return dropped
+
+
+def have_memory(size):
+    """Takes so much memory, in huge pages, and gives it back. The host of a virtual machine takes
+    what is free for itself after a while: who fills the page cache or large buffers then waits for
+    the host, longer than for a fast disk. Not for long: the host takes it again."""
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        with contextlib.suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        for at in range(0, size, mmap.PAGESIZE):
+            memory[at] = 1
 
 
 # Options

@@ -64,10 +64,9 @@ SHAPES = {
 }
 NEAR = 0.95  # of fio's rate: within five per cent
 DRAWS = 2000
-# Before each. A virtual machine gives free memory back to its host after two seconds, and reading
-# through the page cache then is much slower: before that, all wait for longer.
-PAUSE_S, PAUSE_READ_S = 0.3, 3
-CHECKPOINT_TIMES = 4  # as large as other data: it is written once, and takes a second as they do
+PAUSE_S = 0.5  # before each
+# So many times as large as other data: what is written or read once should take a second, too.
+TIMES = {"checkpoint": 4, "read": 2}
 PARTS = ["read", "write", "randread", "randwrite", "checkpoint", "shards", "lookup"]
 ORDERS = list(itertools.permutations(("weir", "fio", "again")))
 
@@ -81,7 +80,7 @@ class Bench:
         self.rows = {}
 
     def size_of(self, part):
-        return self.options.size_bytes * (CHECKPOINT_TIMES if part == "checkpoint" else 1)
+        return self.options.size_bytes * TIMES.get(part, 1)
 
     def note(self, who, name, rate, p99):
         self.rows.setdefault(name, {}).setdefault(who, []).append(rate)
@@ -94,8 +93,7 @@ class Bench:
         size = self.size_of(part)
         if part == "checkpoint":
             return [f"--directory={self.dir}", *RING, "--rw=write", "--bs=1m", "--iodepth=16",
-                    "--numjobs=4", f"--size={size // 4}", "--fallocate=posix", "--end_fsync=1",
-                    "--unlink=1"]
+                    "--numjobs=4", f"--size={size // 4}", "--fallocate=posix", "--end_fsync=1"]
         jobs = 4 if "--numjobs=4" in args else 1
         file = [f"--filename={self.data}", f"--size={size if 'rand' in args[2] else size // jobs}"]
         if jobs > 1 and "rand" not in args[2]:
@@ -104,31 +102,33 @@ class Bench:
         timed = [] if args[:2] == CALLS else ["--time_based"]
         return [*file, *args, f"--runtime={round(1000 * self.options.seconds)}ms", *timed]
 
-    def fio(self, who, name):
-        command = ["fio", "--name=job", "--output-format=json", "--group_reporting",
-                   common.FIO_ALIGNED, *self.fio_args(name)]
-        out = subprocess.run(command, check=True, env=common.FIO_ENV, stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL)
-        job = json.loads(out.stdout[out.stdout.index(b"{"):])["jobs"][0]
-        side = job["write" if "write" in " ".join(self.fio_args(name)) else "read"]
-        self.note(who, name, side["bw_bytes"],
-                  side["clat_ns"]["percentile"]["99.000000"] / 1e9)
-
-    def fio_data(self):
+    def data_args(self, part):
         """New data, as weir bench begins with: what is beneath a virtual disk caches them, too."""
-        subprocess.run(["fio", "--name=job", f"--filename={self.data}", *RING, "--rw=write",
-                        "--bs=1m", "--iodepth=16", "--end_fsync=1", "--fallocate=posix",
-                        common.FIO_ALIGNED, f"--size={self.options.size_bytes}"], check=True,
-                       env=common.FIO_ENV, stdout=subprocess.DEVNULL)
+        return [f"--filename={self.data}", *RING, "--rw=write", "--bs=1m", "--iodepth=16",
+                "--end_fsync=1", "--fallocate=posix", f"--size={self.size_of(part)}"]
 
     def fio_part(self, who, part):
+        """One fio for all jobs of a part, one after the other, as weir bench works."""
+        names = [name for name, shape in SHAPES.items() if shape[0] == part]
+        jobs = {name: self.fio_args(name) for name in names}
         if part != "checkpoint":
-            self.fio_data()
-        for name, shape in SHAPES.items():
-            if shape[0] == part:
-                self.fio(who, name)
-        if part != "checkpoint":  # weir bench leaves nothing, either, for who comes next
-            os.remove(self.data)
+            jobs = {"data": self.data_args(part), **jobs}
+        command = ["fio", "--output-format=json"]
+        for name, args in jobs.items():
+            command += [f"--name={name}", "--stonewall", "--group_reporting",
+                        common.FIO_ALIGNED, *args]
+        out = subprocess.run(command, check=True, env=common.FIO_ENV, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL).stdout
+        for job in json.loads(out[out.index(b"{"):])["jobs"]:
+            name = job["jobname"]
+            if name in names:
+                side = job["read" if job["read"]["total_ios"] else "write"]
+                self.note(who, name, side["bw_bytes"],
+                          side["clat_ns"]["percentile"]["99.000000"] / 1e9)
+        # weir bench leaves nothing, either, for who comes next. Not fio's --unlink: a job that is
+        # done would hold up the others.
+        for entry in os.scandir(self.dir):
+            os.remove(entry)
 
     # Weir
 
@@ -146,7 +146,10 @@ class Bench:
         for i in range(self.options.rounds):
             for part in self.options.parts:
                 for who in ("before", *ORDERS[i % len(ORDERS)]):
-                    time.sleep(PAUSE_READ_S if part == "read" else PAUSE_S)
+                    os.sync()  # what was freed is discarded now, not while others work
+                    time.sleep(PAUSE_S)
+                    if part == "read":
+                        common.have_memory(self.size_of(part) * 5 // 4)
                     (self.weir_part if who == "weir" else self.fio_part)(who, part)
             say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
                 f"{middle(ratios(row, 'weir')[-1:]):.2f}" for row in self.rows.values()))
@@ -225,13 +228,15 @@ def table(result):
         "Written by `make bench` (bench/storage.py); do not edit. What `weir bench` measures and "
         "what its figures mean is in [bench.md](bench.md). The same shapes on data of "
         f"{result['data_bytes'] / 2**30:.2g} GiB in the same directory, "
-        f"{result['seconds']:g} s each (a checkpoint is of {CHECKPOINT_TIMES} times as much), "
+        f"{result['seconds']:g} s each (sequential reads are of {TIMES['read']} times as much, a "
+        f"checkpoint of {TIMES['checkpoint']} times), "
         f"medians of {result['rounds']} rounds in which `weir bench`, fio and fio again take "
         "turns, in another order each. The ratio of weir is to either fio beside it, fio's to "
         "itself is that of those two, each the median of all rounds' ratios; nine of ten such "
         "medians lie in the interval when rounds are drawn anew from these. The buffers of both "
         "are in huge pages: fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` and "
-        "`--iomem_align=2m`. What fio is to itself is what this machine can tell. Machine: "
+        "`--iomem_align=2m`. Before sequential reads memory for them is taken and given back, for "
+        "either. What fio is to itself is what this machine can tell. Machine: "
         f"{m['cores']} cores, Linux {m['kernel']}.",
         "",
         "| shape | weir bench | fio | weir to fio | interval | fio to itself | interval | p99 weir "
@@ -260,7 +265,7 @@ def main():
     options.size_bytes = common.bytes_of(options.size)
     if not set(options.parts) <= set(PARTS) or (options.parts != PARTS and not options.dry):
         parser.error(f"--parts: some of {', '.join(PARTS)}, with --dry")
-    if shutil.disk_usage(options.dir).free < 8 * CHECKPOINT_TIMES * options.size_bytes:
+    if shutil.disk_usage(options.dir).free < 8 * max(TIMES.values()) * options.size_bytes:
         parser.error("weir bench writes at most an eighth of what is free: take a smaller --size")
     bench = Bench(options)
     try:
