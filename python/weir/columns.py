@@ -1,6 +1,7 @@
 """What a batch is in Python: a dict of columns, which are views of the batch's own memory."""
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any, Iterator, Optional
 
@@ -42,9 +43,29 @@ class Batch(dict[str, Any]):
     """The columns by name; numbers, epochs: of each sample, which it is and when it was drawn;
     position: where the global batch begins; parts: of a mixture, the number of its dataset."""
     position: int
-    numbers: Any
-    epochs: Any
-    parts: Any
+    _place: tuple[Any, int, int, int, int]  # the memory, samples, and where the arrays below are
+
+    @functools.cached_property
+    def numbers(self) -> Any:
+        batch, samples, at, _, _ = self._place
+        return _numpy().frombuffer(batch, "u8", samples, at).view("i8")
+
+    @functools.cached_property
+    def epochs(self) -> Any:
+        batch, samples, _, at, _ = self._place
+        return _numpy().frombuffer(batch, "u8", samples, at).view("i8")
+
+    @functools.cached_property
+    def parts(self) -> Any:
+        batch, samples, _, _, at = self._place
+        return None if at < 0 else _numpy().frombuffer(batch, "u4", samples, at)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, and for copies: arrays, not the memory that they are views of."""
+        state = dict(self.__dict__)
+        if state.pop("_place", None) is not None:
+            state.update(numbers=self.numbers, epochs=self.epochs, parts=self.parts)
+        return state
 
 
 class Ragged:
@@ -149,14 +170,12 @@ class Maker:
         return ragged if self.collate == "stack" else ragged.tolist()
 
     def make(self, batch: "_weir.Batch") -> Batch:
-        np = _numpy()
         position, samples, numbers, epochs, parts, columns = batch.layout()
-        out = Batch((row[0], self._column(batch, i, row, samples))
-                    for i, row in enumerate(columns))
+        out = Batch()
+        for i, row in enumerate(columns):
+            out[row[0]] = self._column(batch, i, row, samples)
         out.position = position
-        out.numbers = np.frombuffer(batch, "u8", samples, numbers).view("i8")
-        out.epochs = np.frombuffer(batch, "u8", samples, epochs).view("i8")
-        out.parts = None if parts < 0 else np.frombuffer(batch, "u4", samples, parts)
+        out._place = batch, samples, numbers, epochs, parts
         return out
 
 

@@ -99,10 +99,10 @@ static int wait_for(weir_loader *loader, struct weir_slot *slot, uint64_t timeou
     loader->stats.stalls++;
     loader->waiting = true;
     while (slot->state != WEIR_SLOT_DONE && !code) {
-        int stall = stall_of(slot);
-        if (timeout_ns && weir_work_help(loader, slot))
-            stall = WEIR_STALL_DECODE;
-        else
+        bool is_made = slot->state == WEIR_SLOT_PLANNED && weir_slot_is_loaded(slot);
+        int stall = is_made ? WEIR_STALL_DECODE : stall_of(slot);
+        weir_work_wake(loader);
+        if (at_ns >= until_ns || !weir_work_help(loader, slot))
             code = wait_done(loader, until_ns);
         uint64_t woke_ns = now_ns();
         loader->stats.stall_ns[stall] += woke_ns - at_ns;
@@ -125,7 +125,10 @@ static weir_batch *deliver(weir_loader *loader, struct weir_slot *slot)
     slot->batch = NULL;
     slot->state = WEIR_SLOT_EMPTY;
     loader->delivered++;
-    weir_work_wake(loader);
+    loader->ready--;
+    /* Where nobody has to wait for storage, threads are woken for several batches, not for each. */
+    if (loader->waits || loader->lacked || loader->ready <= loader->opts.prefetch / 2)
+        weir_work_wake(loader);
     return batch;
 }
 

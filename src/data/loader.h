@@ -44,9 +44,10 @@ struct weir_drawn {
     uint64_t last;         /* one more than the batch that was the last to take it */
 };
 
-/* What the planner knows of a lane: items [item, end) of an epoch are in `held`. */
+/* What the planner knows of a lane: the items of an epoch's window are in `held`. */
 struct weir_lane {
-    uint64_t epoch, item, end;
+    uint64_t epoch;
+    struct weir_window window;
     struct weir_held *held;
 };
 
@@ -80,8 +81,8 @@ struct weir_row {
     uint64_t position; /* in that source */
     struct weir_drawn *drawn;
     struct weir_held *held;
-    uint64_t number; /* which one it is; of a list known when it is planned, */
-    uint64_t at;     /* as is where in it */
+    uint64_t number; /* which one it is, */
+    uint64_t at;     /* and of a list, where in it */
 };
 
 struct weir_slot {
@@ -119,6 +120,9 @@ struct weir_loader {
     pthread_t *threads;
     uint32_t threads_count; /* running */
     uint32_t processors, gathering;
+    uint64_t ready;         /* batches that are made, and not delivered */
+    bool waits;             /* not all sources are mapped: pieces are read */
+    bool lacked;            /* the last batch that was made waited for what is mapped */
     atomic_bool stop;       /* looked at without the lock, too */
     bool planning, waiting; /* waiting: the caller is */
 
@@ -165,9 +169,10 @@ void weir_work_stop(struct weir_loader *loader);
 /* Wakes one more thread if there is something to do; with the lock held. Whoever takes something
  * on does it first, so that one after the other comes, and none for nothing. */
 void weir_work_wake(struct weir_loader *loader);
-/* Makes the slot's batch in the caller's thread, if it can be made and nobody does: of a small one
- * that takes less time than to be woken. With the lock held, which it gives up meanwhile. */
-bool weir_work_help(struct weir_loader *loader, struct weir_slot *slot);
+/* Makes a batch in the caller's thread, if one can be made that nobody makes: its own, or one that
+ * comes next, if that is small and batches do not wait for storage: to sleep and be woken takes
+ * longer. With the lock held, which it gives up meanwhile. */
+bool weir_work_help(struct weir_loader *loader, const struct weir_slot *own);
 /* A slot has all its pieces; with the lock held. */
 bool weir_slot_is_loaded(struct weir_slot *slot);
 

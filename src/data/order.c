@@ -290,39 +290,52 @@ static uint64_t part_sample(const struct part *part)
     return part->turn->sample + part->first - part->turn->place;
 }
 
-uint64_t weir_epoch_sample(const struct weir_epoch *epoch, uint64_t k)
+uint64_t weir_window_sample(const struct weir_window *window, uint64_t item)
 {
-    assert(k < weir_order_count(epoch->order));
-    if (!epoch->order->opts.shuffle)
-        return k;
-    if (is_full(epoch->order))
-        return weir_perm_at(&epoch->everything, k);
-    struct part part = part_of(epoch, k);
-    struct slot slot = slot_of(epoch, &part);
-    struct weir_perm perm;
-    weir_perm_init(&perm, weir_perm_key(epoch->keys[FOR_SAMPLES], part.first + slot.first),
-                   slot.count);
-    uint64_t at = weir_perm_at(&perm, part.place - part.first - slot.first);
-    return part_sample(&part) + slot.data + at;
+    uint64_t i = item - window->item;
+    return window->first + (window->is_shuffled ? weir_perm_at(&window->perm, i) : i);
 }
 
-void weir_epoch_window(const struct weir_epoch *epoch, uint64_t k, struct weir_window *out)
+static void window_of(const struct weir_epoch *epoch, uint64_t k, struct weir_window *out)
 {
-    const struct weir_order *order = epoch->order;
-    if (is_full(order)) {
-        uint64_t place;
-        *out = (struct weir_window){.lane = (uint32_t)(k % order->opts.lanes),
-                                    .item = k / order->opts.lanes,
-                                    .first = weir_epoch_sample(epoch, k),
-                                    .count = 1};
-        out->shard = weir_order_shard(order, out->first, &place);
-        return;
-    }
     struct part part = part_of(epoch, k);
     struct slot slot = slot_of(epoch, &part);
     *out = (struct weir_window){.lane = part.lane,
                                 .item = part.first - part.lane_first + slot.first,
                                 .first = part_sample(&part) + slot.data,
                                 .count = slot.count,
-                                .shard = part.turn->shard};
+                                .shard = part.turn->shard,
+                                .is_shuffled = epoch->order->opts.shuffle};
+    if (out->is_shuffled)
+        weir_perm_init(&out->perm,
+                       weir_perm_key(epoch->keys[FOR_SAMPLES], part.first + slot.first),
+                       slot.count);
+}
+
+uint64_t weir_epoch_sample(const struct weir_epoch *epoch, uint64_t k)
+{
+    const struct weir_order *order = epoch->order;
+    struct weir_window window;
+    assert(k < weir_order_count(order));
+    if (!order->opts.shuffle)
+        return k;
+    if (is_full(order))
+        return weir_perm_at(&epoch->everything, k);
+    window_of(epoch, k, &window);
+    return weir_window_sample(&window, k / order->opts.lanes);
+}
+
+void weir_epoch_window(const struct weir_epoch *epoch, uint64_t k, struct weir_window *out)
+{
+    const struct weir_order *order = epoch->order;
+    uint64_t place;
+    if (!is_full(order)) {
+        window_of(epoch, k, out);
+        return;
+    }
+    *out = (struct weir_window){.lane = (uint32_t)(k % order->opts.lanes),
+                                .item = k / order->opts.lanes,
+                                .first = weir_epoch_sample(epoch, k),
+                                .count = 1};
+    out->shard = weir_order_shard(order, out->first, &place);
 }

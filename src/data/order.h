@@ -30,6 +30,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/perm.h"
+
 struct weir_order_options {
     bool shuffle;
     uint64_t seed;
@@ -63,9 +65,14 @@ struct weir_window {
     uint64_t item;
     uint64_t first, count;
     uint64_t shard;
+    bool is_shuffled;
+    struct weir_perm perm; /* of its samples, if so */
 };
 /* The window in which position k is. In a full shuffle, count is 1: the sample alone. */
 void weir_epoch_window(const struct weir_epoch *epoch, uint64_t k, struct weir_window *out);
+/* The sample that is this item of the lane, one of the window: what weir_epoch_sample() says of its
+ * position, in a fraction of the time. */
+uint64_t weir_window_sample(const struct weir_window *window, uint64_t item);
 
 /* ---- ranks ---- */
 

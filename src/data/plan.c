@@ -249,7 +249,7 @@ static int move_lane(struct weir_loader *loader, struct weir_slot *slot, const s
         unref(loader, lane->held, &gone);
     pthread_mutex_unlock(&loader->lock);
     free_list(gone);
-    *lane = (struct weir_lane){row->drawn->number, w.item, w.item + w.count, held};
+    *lane = (struct weir_lane){row->drawn->number, w, held};
     return 0;
 }
 
@@ -258,8 +258,8 @@ static int plan_row(struct weir_loader *loader, struct weir_slot *slot, struct w
     const struct weir_feed *source = &loader->sources[row->source];
     uint64_t k = row->position % source->samples, item = k / source->lanes_count;
     struct weir_lane *lane = &source->lane[k % source->lanes_count];
-    bool stays =
-        lane->held && lane->epoch == row->drawn->number && item >= lane->item && item < lane->end;
+    bool stays = lane->held && lane->epoch == row->drawn->number &&
+                 item - lane->window.item < lane->window.count;
     if (!stays) {
         int code = move_lane(loader, slot, row, lane);
         if (code)
@@ -270,6 +270,7 @@ static int plan_row(struct weir_loader *loader, struct weir_slot *slot, struct w
         pthread_mutex_unlock(&loader->lock);
     }
     row->held = lane->held;
+    row->number = weir_window_sample(&lane->window, item);
     return 0;
 }
 
@@ -416,8 +417,8 @@ static void sweep_source(struct weir_loader *loader, struct weir_feed *source, u
         struct weir_lane *lane = &source->lane[i];
         if (!lane->held)
             continue;
-        uint64_t end = lane->epoch * source->samples + (lane->end - 1) * source->lanes_count + i;
-        if (end >= position)
+        uint64_t last = lane->window.item + lane->window.count - 1;
+        if (lane->epoch * source->samples + last * source->lanes_count + i >= position)
             continue;
         unref(loader, lane->held, &gone);
         lane->held = NULL;

@@ -10,6 +10,7 @@ enum {
     THREADS_DEFAULT = 4,
     TAKE_MAX = 64,         /* pieces that are loaded together */
     CACHE_BYTES = 2 << 20, /* about what a processor has of its own */
+    SMALL_BYTES = 1 << 20, /* a batch that takes a tenth of a millisecond or so */
 };
 
 /* One thread's own. */
@@ -70,13 +71,10 @@ bool weir_slot_is_loaded(struct weir_slot *slot)
     return slot->loaded == slot->uses_count;
 }
 
-/* The oldest batch that can be made now, unless as many are being made as there are processors,
- * or threads that were asked for: more would only take turns. With the lock held. */
-static struct weir_slot *find_loaded(struct weir_loader *loader)
+/* The oldest batch that can be made now; with the lock held. */
+static struct weir_slot *oldest_loaded(struct weir_loader *loader)
 {
     uint64_t end = loader->delivered + loader->opts.prefetch;
-    if (loader->gathering >= loader->processors && loader->gathering >= loader->opts.threads)
-        return NULL;
     end = end < loader->planned ? end : loader->planned;
     for (uint64_t i = loader->delivered; i < end; i++) {
         struct weir_slot *slot = &loader->slots[i % loader->slots_count];
@@ -84,6 +82,15 @@ static struct weir_slot *find_loaded(struct weir_loader *loader)
             return slot;
     }
     return NULL;
+}
+
+/* For a thread: none if as many are being made as there are processors, or threads that were asked
+ * for: more would only take turns. With the lock held. */
+static struct weir_slot *find_loaded(struct weir_loader *loader)
+{
+    bool is_busy =
+        loader->gathering >= loader->processors && loader->gathering >= loader->opts.threads;
+    return is_busy ? NULL : oldest_loaded(loader);
 }
 
 static int add_row(const struct weir_loader *loader, struct weir_gather *gather,
@@ -112,16 +119,6 @@ static int gather_rows(struct weir_loader *loader, struct weir_gather *gather,
         code = weir_gather_end(gather, loader->slabs, loader->mix != NULL, &slot->batch);
     weir_arena_free(scratch);
     return code;
-}
-
-static void number_rows(const struct weir_loader *loader, struct weir_slot *slot)
-{
-    for (uint64_t i = 0; i < slot->rows_count; i++) {
-        struct weir_row *row = &slot->rows[i];
-        if (!row->held->piece.numbers)
-            row->number = weir_epoch_sample(
-                row->drawn->epoch, row->position % loader->sources[row->source].samples);
-    }
 }
 
 static bool lacks(const struct weir_loader *loader, const struct weir_row *row)
@@ -183,11 +180,9 @@ static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
     loader->gathering++;
     weir_work_wake(loader);
     pthread_mutex_unlock(&loader->lock);
-    if (!slot->code) {
-        number_rows(loader, slot);
-        if (lacks_any(loader, slot))
-            fetch(loader, slot);
-    }
+    bool lacked = !slot->code && lacks_any(loader, slot);
+    if (lacked)
+        fetch(loader, slot);
     uint64_t start_ns = now_ns();
     if (!slot->code) {
         int code = gather_rows(loader, gather, slot);
@@ -205,12 +200,17 @@ static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
     weir_plan_let_go(loader, slot);
     slot->state = WEIR_SLOT_DONE;
     loader->gathering--;
+    loader->ready++;
+    loader->lacked = lacked;
 }
 
-bool weir_work_help(struct weir_loader *loader, struct weir_slot *slot)
+bool weir_work_help(struct weir_loader *loader, const struct weir_slot *own)
 {
-    if (slot->state != WEIR_SLOT_PLANNED || !weir_slot_is_loaded(slot))
+    struct weir_slot *slot = oldest_loaded(loader);
+    if (!slot)
         return false;
+    if (slot != own && (loader->lacked || slot->bytes > SMALL_BYTES))
+        return false; /* its own may be there long before that one */
     for (uint64_t i = 0; i < slot->uses_count; i++)
         if (slot->uses[i]->piece.is_broken)
             return false; /* who waits can be stopped, who reads cannot */
@@ -284,17 +284,17 @@ static int start_one(struct weir_loader *loader, pthread_t *out)
 /* Threads that have little to wait for are no more than processors. */
 static uint32_t count_threads(const struct weir_loader *loader)
 {
-    bool waits = false;
-    for (uint32_t i = 0; i < loader->sources_count; i++)
-        waits |= loader->sources[i].supply.mapping != WEIR_MAPPING_ALL;
     if (loader->opts.threads)
         return loader->opts.threads;
-    return waits || loader->processors > THREADS_DEFAULT ? THREADS_DEFAULT : loader->processors;
+    return loader->waits || loader->processors > THREADS_DEFAULT ? THREADS_DEFAULT
+                                                                 : loader->processors;
 }
 
 int weir_work_start(struct weir_loader *loader)
 {
     loader->processors = weir_processors();
+    for (uint32_t i = 0; i < loader->sources_count; i++)
+        loader->waits |= loader->sources[i].supply.mapping != WEIR_MAPPING_ALL;
     uint32_t count = count_threads(loader);
     if (!loader->threads && !(loader->threads = weir_alloc(count * sizeof *loader->threads)))
         return weir_fail_memory();

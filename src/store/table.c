@@ -232,7 +232,7 @@ int weir_table_open(struct weir_table **out, weir_store *store, const char *key,
                     const uint8_t *digest)
 {
     uint8_t there[WEIR_SHA256_BYTES], *bytes = NULL;
-    uint64_t starts;
+    uint64_t starts = 0;
     size_t size = 0;
     weir_object *obj;
     int code = weir_object_open(&obj, store, key);

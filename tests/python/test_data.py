@@ -76,6 +76,20 @@ def test_batches_have_columns(lines):
         assert batch["id"].flags.writeable and batch["id"].ctypes.data % 64 == 0
 
 
+def test_batches_can_be_copied_and_sent(lines):
+    """Also before anybody has asked which samples they are of."""
+    for send in (copy.copy, lambda batch: pickle.loads(pickle.dumps(batch))):
+        with weir.Dataset(lines, batch_size=10, shuffle=False) as ds:
+            batch = next(iter(ds))
+        batch.note = "mine"
+        other = send(batch)
+        assert type(other) is type(batch) and other.keys() == batch.keys()
+        assert other.position == 0 and other.parts is None and other.note == "mine"
+        assert other.numbers.tolist() == list(range(10)) == batch.numbers.tolist()
+        assert other.epochs.tolist() == [0] * 10 == batch.epochs.tolist()
+        assert send(type(batch)({"a": 1})) == {"a": 1}  # as those who map over a batch make it
+
+
 def test_ragged_bytes_share_memory(files):
     ds = weir.Dataset(files, format="files", batch_size=50, shuffle=False, fields=["data"])
     column = next(iter(ds))["data"]

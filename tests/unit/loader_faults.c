@@ -2,6 +2,7 @@
  * and nowhere else; bounds hold; a child of fork() is told; what is not there is not guessed.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -237,6 +238,44 @@ static void a_damaged_block_of_tokens_is_named(void)
     CHECK(!memcmp(all, some, count * 8));
     free(path);
     weir_data_close(data);
+}
+
+/* Reads up to the end with any number of batches ahead, and ends with `code`. */
+static void read_ahead(weir_data *data, uint64_t end, int code)
+{
+    uint64_t numbers[N], count;
+    for (uint32_t prefetch = 1; prefetch <= 8; prefetch++)
+        for (uint64_t batch = 1; batch <= 7; batch += 2) {
+            weir_loader_options opts = options(batch);
+            opts.end = end;
+            opts.prefetch = prefetch;
+            opts.threads = prefetch % 3;
+            CHECK_EQ(numbers_of(data, &opts, numbers, &count), code);
+            CHECK(code || count == end);
+        }
+}
+
+/* Who waits makes batches, too, and then threads find every processor taken: none may sleep on. */
+static void one_processor_is_enough(void)
+{
+    const char *dir = tmp_path("store"), *files = shards_make(plain, SHARDS, EACH);
+    cpu_set_t all, one;
+    int first = 0;
+    CHECK(!sched_getaffinity(0, sizeof all, &all));
+    while (!CPU_ISSET(first, &all))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    CHECK(!sched_setaffinity(0, sizeof one, &one));
+    free(seal_tokens(dir));
+    weir_data *tokens = open_tokens(dir), *data = shards_open(files, plain);
+    read_ahead(tokens, N - 1, 0);
+    read_ahead(data, N, 0);
+    spoil_sample(files, data, N / 2);
+    read_ahead(data, N, -EBADMSG);
+    weir_data_close(tokens);
+    weir_data_close(data);
+    CHECK(!sched_setaffinity(0, sizeof all, &all));
 }
 
 /* Storage is waited for when something is first touched. */
@@ -537,6 +576,7 @@ int main(void)
     RUN(a_damaged_block_spoils_only_its_samples);
     RUN(what_is_in_memory_is_mapped);
     RUN(a_damaged_block_of_tokens_is_named);
+    RUN(one_processor_is_enough);
     RUN(what_was_touched_is_not_waited_for);
     RUN(an_own_shard_stays_open);
     RUN(what_is_left_of_a_compressed_shard_is_delivered);

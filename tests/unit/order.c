@@ -92,6 +92,7 @@ static void check_window(const struct weir_order *order, const struct weir_epoch
     CHECK(is_same(&at, &other));
     weir_epoch_window(epoch, (at.item + at.count - 1) * lanes + at.lane, &other);
     CHECK(is_same(&at, &other));
+    CHECK_EQ(weir_window_sample(&other, k / lanes), sample);
 }
 
 static void check_epoch(const struct dataset *set, uint64_t seed, uint32_t lanes, uint64_t window)
