@@ -10,6 +10,7 @@ from . import _weir
 BYTES, TEXT, JSON, ARRAY, NONE = range(5)  # weir_field_kind
 
 
+@functools.cache
 def _numpy() -> Any:
     try:
         import numpy
@@ -153,10 +154,8 @@ class Maker:
         self.pin_memory = pin_memory
 
     def _stacked(self, batch: Any, row: tuple[Any, ...], samples: int) -> Any:
-        np = _numpy()
-        _, _, dtype, shape, at, size, _ = row
-        width = np.dtype(dtype).itemsize
-        array = np.frombuffer(batch, dtype, size // width, at).reshape((samples, *shape))
+        _, _, dtype, shape, at, _, _ = row
+        array = _numpy().ndarray((samples, *shape), dtype, batch, at)
         if not self.as_torch:
             return array
         tensor = _tensor(array)

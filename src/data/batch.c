@@ -12,7 +12,10 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { ALIGN = 64 }; /* of every array in a batch: a cache line, and what vector code likes */
+enum {
+    ALIGN = 64,      /* of every array in a batch: a cache line, and what vector code likes */
+    PAGES_GROUP = 8, /* rows */
+};
 
 /* A value of a sample, where it is now. */
 struct cell {
@@ -403,12 +406,15 @@ static bool is_much_of(const struct cell *cell, const struct row *row)
            begin - all <= row->size - cell->size;
 }
 
-/* Copies the values of a row, and sums all its bytes: while a large part of them is copied, if it
- * goes around the cache. */
+/* Copies the values of a row, and sums all its bytes: while a large part of them is copied. */
 static void copy_row(const struct weir_gather *gather, uint64_t number, const weir_column *columns,
                      uint8_t sum[WEIR_SUM_BYTES])
 {
     const struct row *row = &gather->rows[number];
+    struct weir_copy copy = {.data = row->data,
+                             .size = row->size,
+                             .is_around = gather->is_large,
+                             .next = number + 1 < gather->rows_count ? row[1].data : NULL};
     bool is_summed = false;
     for (size_t i = 0; i < gather->count; i++) {
         const struct cell *cell = &gather->columns[i].cells[number];
@@ -417,14 +423,16 @@ static void copy_row(const struct weir_gather *gather, uint64_t number, const we
         uint8_t *to = (uint8_t *)column->data + off;
         if (!cell->size)
             continue;
-        if (!gather->is_large) {
-            memcpy(to, cell->data, cell->size);
-        } else if (!is_summed && is_much_of(cell, row)) {
-            weir_copy_sum(sum, row->data, row->size, (size_t)(cell->data - row->data), cell->size,
-                          to);
+        if (!is_summed && is_much_of(cell, row)) {
+            copy.begin = (size_t)(cell->data - row->data);
+            copy.count = cell->size;
+            copy.to = to;
+            weir_copy_sum(sum, &copy);
             is_summed = true;
-        } else {
+        } else if (gather->is_large) {
             weir_copy_around(to, cell->data, cell->size);
+        } else {
+            memcpy(to, cell->data, cell->size);
         }
     }
     if (!is_summed)
@@ -444,10 +452,24 @@ static int fail_missing(const struct weir_gather *gather, const struct gathered 
                      have[0] ? have : "none");
 }
 
+/* Samples are anywhere, and a processor takes longer to find a page than to read a line of it, but
+ * can look for several at once: those of a group of rows, before they are copied. */
+static void find_pages(const struct weir_gather *gather, uint64_t first)
+{
+    uint64_t end = first + PAGES_GROUP;
+    end = end < gather->rows_count ? end : gather->rows_count;
+    for (uint64_t i = first; i < end; i++)
+        if (gather->rows[i].size) {
+            __builtin_prefetch(gather->rows[i].data);
+            __builtin_prefetch(gather->rows[i].data + gather->rows[i].size - 1);
+        }
+}
+
 static void copy_rows(struct weir_gather *gather, weir_batch *batch, struct weir_part *parts)
 {
     if (gather->parts.size)
         memcpy(parts, gather->parts.data, gather->parts.size);
+    find_pages(gather, 0);
     for (uint64_t i = 0; i < gather->rows_count; i++) {
         const struct row *row = &gather->rows[i];
         struct weir_part *part = parts;
@@ -456,8 +478,8 @@ static void copy_rows(struct weir_gather *gather, weir_batch *batch, struct weir
             part++;
         part->samples++;
         batch->sample_bytes += row->size;
-        if (i + 1 < gather->rows_count) /* where it begins, no processor expects it */
-            __builtin_prefetch(row[1].data);
+        if (i % PAGES_GROUP == 0)
+            find_pages(gather, i + PAGES_GROUP);
         copy_row(gather, i, batch->info.columns, sum);
         weir_digest_add(&part->digest, weir_digest_of(row->which.number, sum));
     }

@@ -3,14 +3,14 @@
  */
 #include "data/digest.h"
 
-#include <string.h>
-
 #include "util/bytes.h"
 
 struct weir_digest weir_digest_of(uint64_t sample, const uint8_t sum[WEIR_SUM_BYTES])
 {
     uint8_t named[WEIR_SUM_BYTES + 8], digest[WEIR_SUM_BYTES];
-    memcpy(named, sum, WEIR_SUM_BYTES);
+    /* By halves, as it was written: what is read whole waits for all that is written before it. */
+    weir_store_le(named, weir_load_le(sum, 8), 8);
+    weir_store_le(named + 8, weir_load_le(sum + 8, 8), 8);
     weir_store_le(named + WEIR_SUM_BYTES, sample, 8);
     weir_sum(digest, named, sizeof named);
     return (struct weir_digest){weir_load_le(digest, 8), weir_load_le(digest + 8, 8)};

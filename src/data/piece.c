@@ -577,7 +577,7 @@ bool weir_piece_lacks(const struct weir_piece *piece, const struct weir_supply *
                       uint64_t number)
 {
     struct weir_place place;
-    if (piece->kind != WEIR_PIECE_MAP || !piece->map ||
+    if (piece->kind != WEIR_PIECE_MAP || !piece->map || weir_map_is_whole(piece->map) ||
         weir_index_find(supply->index, number, &place) || !find_in(piece, &place, 0))
         return false;
     return !weir_map_is_checked(piece->map, place.off, place.size) &&

@@ -18,6 +18,7 @@ struct weir_map {
     weir_object *obj;
     void *data;
     uint64_t size;
+    atomic_uint_fast64_t unchecked; /* blocks */
     atomic_uint_fast64_t checked[];
 };
 
@@ -56,6 +57,7 @@ int weir_object_map(struct weir_map **out, weir_object *obj)
         return weir_fail_memory();
     map->obj = obj;
     map->size = obj->info.size_bytes;
+    map->unchecked = obj->sealed.seal.blocks;
     code = map_file(map);
     if (code)
         free(map);
@@ -103,16 +105,24 @@ static int check_block(struct weir_map *map, uint64_t number)
     if (block.end > map->size)
         block.end = map->size;
     int code = weir_object_check(map->obj, (const char *)map->data + block.begin, &block);
-    if (!code)
-        atomic_fetch_or(&map->checked[number / WORD_BITS], (uint64_t)1 << number % WORD_BITS);
-    return code;
+    if (code)
+        return code;
+    uint64_t bit = (uint64_t)1 << number % WORD_BITS;
+    if (!(atomic_fetch_or(&map->checked[number / WORD_BITS], bit) & bit))
+        map->unchecked--;
+    return 0;
+}
+
+bool weir_map_is_whole(const struct weir_map *map)
+{
+    return !atomic_load_explicit(&map->unchecked, memory_order_acquire);
 }
 
 int weir_map_check(struct weir_map *map, uint64_t off, uint64_t size)
 {
     uint64_t bytes = map->obj->info.block_bytes;
     assert(off <= map->size && size <= map->size - off);
-    if (!size)
+    if (!size || weir_map_is_whole(map))
         return 0;
     for (uint64_t number = off / bytes; number <= (off + size - 1) / bytes; number++) {
         int code = is_noted(map, number) ? 0 : check_block(map, number);
@@ -135,8 +145,12 @@ void weir_map_forget(struct weir_map *map, uint64_t off, uint64_t size)
     uint64_t bytes = map->obj->info.block_bytes;
     if (!size || off > map->size || size > map->size - off)
         return;
-    for (uint64_t number = off / bytes; number <= (off + size - 1) / bytes; number++)
-        atomic_fetch_and(&map->checked[number / WORD_BITS], ~((uint64_t)1 << number % WORD_BITS));
+    for (uint64_t number = off / bytes; number <= (off + size - 1) / bytes; number++) {
+        uint64_t bit = (uint64_t)1 << number % WORD_BITS;
+        map->unchecked++; /* too many for a moment, never too few */
+        if (!(atomic_fetch_and(&map->checked[number / WORD_BITS], ~bit) & bit))
+            map->unchecked--;
+    }
 }
 
 bool weir_map_is_resident(const struct weir_map *map, uint64_t off, uint64_t size)

@@ -29,6 +29,8 @@ const void *weir_map_data(const struct weir_map *map);
 int weir_map_check(struct weir_map *map, uint64_t off, uint64_t size);
 /* Whether they were. */
 bool weir_map_is_checked(const struct weir_map *map, uint64_t off, uint64_t size);
+/* Whether all of the object was. */
+bool weir_map_is_whole(const struct weir_map *map);
 /* Forgets that they were checked: they have left memory since, and may come back as others. */
 void weir_map_forget(struct weir_map *map, uint64_t off, uint64_t size);
 /* Whether these bytes are in memory now, so that to touch them is not to wait for storage. */

@@ -29,4 +29,10 @@ static inline uint64_t weir_load_le(const uint8_t *at, unsigned bytes)
     return value;
 }
 
+static inline void weir_store_be64(uint8_t *at, uint64_t value)
+{
+    value = htobe64(value);
+    memcpy(at, &value, sizeof value);
+}
+
 #endif

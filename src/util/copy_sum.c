@@ -7,12 +7,12 @@
 #include "util/copy_sum.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "util/copy.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <string.h>
 
 #include "util/bytes.h"
 
@@ -23,8 +23,8 @@ enum {
     STRIPES = 16,
     BLOCK = STRIPES * STRIPE,
     AHEAD = 16 * STRIPE, /* fetched before it is needed */
-    SIZE_MIN = BLOCK, /* less is mostly its ends */
-    SHORT_MAX = 240,  /* which has other sums */
+    SIZE_MIN = BLOCK,    /* less is mostly its ends */
+    SHORT_MAX = 240,     /* which has other sums */
     /* Where in the secret: */
     KEY_STEP = 8,
     KEY_SCRAMBLE = 128,
@@ -89,10 +89,12 @@ AVX2 static inline void end_block(struct accumulators *sums)
     sums->high = scramble(sums->high, key + 32);
 }
 
-AVX2 static inline void stream_line(char *to, const char *from)
+AVX2 static inline void put(char *to, __m256i data, bool is_around)
 {
-    _mm256_stream_si256((__m256i *)(void *)to, load(from));
-    _mm256_stream_si256((__m256i *)(void *)(to + 32), load(from + 32));
+    if (is_around)
+        _mm256_stream_si256((__m256i *)(void *)to, data);
+    else
+        _mm256_store_si256((__m256i *)(void *)to, data);
 }
 
 static uint64_t merge(const uint64_t sums[8], const char *key, uint64_t merged)
@@ -107,67 +109,105 @@ static uint64_t merge(const uint64_t sums[8], const char *key, uint64_t merged)
     return merged ^ merged >> 32;
 }
 
-static void put_big_endian(uint8_t *out, uint64_t value)
-{
-    for (int i = 0; i < 8; i++)
-        out[i] = (uint8_t)(value >> (56 - 8 * i));
-}
-
 AVX2 static void finish(uint8_t out[WEIR_SUM_BYTES], const struct accumulators *sums, size_t size)
 {
     const char *key = (const char *)secret;
     uint64_t all[8];
     _mm256_storeu_si256((__m256i *)(void *)all, sums->low);
     _mm256_storeu_si256((__m256i *)(void *)(all + 4), sums->high);
-    put_big_endian(out, merge(all, key + KEY_HIGH, ~(size * primes64[1])));
-    put_big_endian(out + 8, merge(all, key + KEY_LOW, size * primes64[0]));
+    weir_store_be64(out, merge(all, key + KEY_HIGH, ~(size * primes64[1])));
+    weir_store_be64(out + 8, merge(all, key + KEY_LOW, size * primes64[0]));
 }
 
-AVX2 static void copy_sum(uint8_t out[WEIR_SUM_BYTES], const char *data, size_t size,
-                          const char *from, size_t count, char *to)
+/* One pass: where it is in what is summed, what is copied, and what is fetched. */
+struct pass {
+    const char *data, *from, *ahead, *turn, *next;
+    char *to;
+    size_t lines; /* to copy */
+};
+
+/* One stripe, and one line if there is one. Behind the end, what comes next is fetched: a processor
+ * knows of it no sooner than it is asked for, and then waits for each piece's beginning. */
+AVX2 static inline __attribute__((always_inline)) void
+step(struct pass *pass, struct accumulators *sums, const char *key, bool is_around)
 {
-    const char *key = (const char *)secret, *end = data + size;
+    _mm_prefetch(pass->ahead, _MM_HINT_T0); /* of what is not mapped it does nothing */
+    pass->ahead = pass->ahead == pass->turn ? pass->next : pass->ahead + STRIPE;
+    take_stripe(sums, pass->data, key);
+    pass->data += STRIPE;
+    if (!pass->lines)
+        return;
+    put(pass->to, load(pass->from), is_around);
+    put(pass->to + 32, load(pass->from + 32), is_around);
+    pass->from += STRIPE;
+    pass->to += STRIPE;
+    pass->lines--;
+}
+
+AVX2 static inline __attribute__((always_inline)) void
+copy_sum(uint8_t out[WEIR_SUM_BYTES], const struct weir_copy *copy, bool is_around)
+{
+    const char *key = (const char *)secret, *data = copy->data, *from = data + copy->begin;
     struct accumulators sums = {
         _mm256_set_epi64x((long long)primes64[2], (long long)primes64[1], (long long)primes64[0],
                           (long long)primes32[2]),
         _mm256_set_epi64x((long long)primes32[0], (long long)primes64[4], (long long)primes32[1],
                           (long long)primes64[3]),
     };
-    size_t head = -(uintptr_t)to % STRIPE, stripes = (size - 1) / STRIPE;
+    char *to = copy->to;
+    size_t head = -(uintptr_t)to % STRIPE, stripes = (copy->size - 1) / STRIPE;
+    size_t rest = (copy->count - head) % STRIPE;
+    struct pass pass = {.data = data,
+                        .from = from + head,
+                        .ahead = data + AHEAD,
+                        .turn = data + stripes * STRIPE,
+                        .next = copy->next ? copy->next : data,
+                        .to = to + head,
+                        .lines = (copy->count - head) / STRIPE};
     memcpy(to, from, head);
-    to += head, from += head, count -= head;
-    for (size_t i = 0; i < stripes; i++, data += STRIPE) {
-        _mm_prefetch(data + AHEAD, _MM_HINT_T0); /* beyond the end it does nothing */
-        take_stripe(&sums, data, key + i % STRIPES * KEY_STEP);
-        if (count >= STRIPE) {
-            stream_line(to, from);
-            to += STRIPE, from += STRIPE, count -= STRIPE;
-        }
-        if (i % STRIPES == STRIPES - 1)
-            end_block(&sums);
+    for (; stripes >= STRIPES; stripes -= STRIPES) {
+#pragma GCC unroll 16
+        for (int i = 0; i < STRIPES; i++)
+            step(&pass, &sums, key + i * KEY_STEP, is_around);
+        end_block(&sums);
     }
-    take_stripe(&sums, end - STRIPE, key + KEY_LAST);
-    if (count >= STRIPE) { /* the last stripe was not among them */
-        stream_line(to, from);
-        to += STRIPE, from += STRIPE, count -= STRIPE;
-    }
-    _mm_sfence();
-    memcpy(to, from, count);
-    finish(out, &sums, size);
+    for (size_t i = 0; i < stripes; i++)
+        step(&pass, &sums, key + i * KEY_STEP, is_around);
+    pass.data = data + copy->size - STRIPE;
+    step(&pass, &sums, key + KEY_LAST, is_around);
+    if (is_around)
+        _mm_sfence();
+    memcpy(pass.to, pass.from, rest);
+    finish(out, &sums, copy->size);
+}
+
+AVX2 static void copy_sum_around(uint8_t out[WEIR_SUM_BYTES], const struct weir_copy *copy)
+{
+    copy_sum(out, copy, true);
+}
+
+AVX2 static void copy_sum_near(uint8_t out[WEIR_SUM_BYTES], const struct weir_copy *copy)
+{
+    copy_sum(out, copy, false);
 }
 #endif
 
-void weir_copy_sum(uint8_t sum[WEIR_SUM_BYTES], const void *data, size_t size, size_t begin,
-                   size_t count, void *to)
+void weir_copy_sum(uint8_t sum[WEIR_SUM_BYTES], const struct weir_copy *copy)
 {
-    const char *from = (const char *)data + begin;
-    assert(begin <= size && count <= size - begin);
+    const char *from = (const char *)copy->data + copy->begin;
+    assert(copy->begin <= copy->size && copy->count <= copy->size - copy->begin);
 #if defined(__x86_64__)
-    if (count >= SIZE_MIN && __builtin_cpu_supports("avx2")) {
-        copy_sum(sum, data, size, from, count, to);
+    if (copy->count >= SIZE_MIN && __builtin_cpu_supports("avx2")) {
+        if (copy->is_around)
+            copy_sum_around(sum, copy);
+        else
+            copy_sum_near(sum, copy);
         return;
     }
 #endif
-    weir_copy_around(to, from, count);
-    weir_sum(sum, data, size);
+    if (copy->is_around)
+        weir_copy_around(copy->to, from, copy->count);
+    else if (copy->count)
+        memcpy(copy->to, from, copy->count);
+    weir_sum(sum, copy->data, copy->size);
 }

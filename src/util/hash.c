@@ -14,13 +14,14 @@
 #include <openssl/evp.h>
 #include <string.h>
 
+#include "util/bytes.h"
 #include "util/err.h"
 
 void weir_sum(uint8_t out[WEIR_SUM_BYTES], const void *data, size_t size)
 {
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, size));
-    memcpy(out, canonical.digest, WEIR_SUM_BYTES);
+    XXH128_hash_t hash = XXH3_128bits(data, size);
+    weir_store_be64(out, hash.high64);
+    weir_store_be64(out + 8, hash.low64);
 }
 
 void weir_sha256(uint8_t out[WEIR_SHA256_BYTES], const void *data, size_t size)

@@ -10,13 +10,22 @@ static uint8_t to[ROOM], from[ROOM];
 static void like_both(size_t to_at, size_t from_at, size_t size, size_t begin, size_t count)
 {
     uint8_t expect[WEIR_SUM_BYTES], sum[WEIR_SUM_BYTES];
-    memset(to, GUARD, to_at + count + 100);
+    struct weir_copy copy = {.data = from + from_at,
+                             .size = size,
+                             .begin = begin,
+                             .count = count,
+                             .to = to + to_at,
+                             .next = size % 3 ? from + size % 5 : NULL};
     weir_sum(expect, from + from_at, size);
-    weir_copy_sum(sum, from + from_at, size, begin, count, to + to_at);
-    CHECK(!memcmp(sum, expect, sizeof sum));
-    CHECK(!memcmp(to + to_at, from + from_at + begin, count));
-    for (size_t i = 0; i < to_at + count + 100; i++)
-        CHECK((i >= to_at && i < to_at + count) || to[i] == GUARD);
+    for (int around = 0; around < 2; around++) {
+        copy.is_around = around;
+        memset(to, GUARD, to_at + count + 100);
+        weir_copy_sum(sum, &copy);
+        CHECK(!memcmp(sum, expect, sizeof sum));
+        CHECK(!memcmp(to + to_at, from + from_at + begin, count));
+        for (size_t i = 0; i < to_at + count + 100; i++)
+            CHECK((i >= to_at && i < to_at + count) || to[i] == GUARD);
+    }
 }
 
 /* Every length of a block and its stripes, and those around it. */

@@ -21,8 +21,9 @@ static void the_bytes_are_there(void)
     OK(weir_map_check(map, 0, SIZE - BLOCK));
     CHECK(weir_map_is_checked(map, BLOCK - 1, 2) && weir_map_is_checked(map, 3 * BLOCK, 0));
     CHECK(!weir_map_is_checked(map, 0, SIZE) && !weir_map_is_checked(map, SIZE - 1, 1));
+    CHECK(!weir_map_is_whole(map));
     OK(weir_map_check(map, 0, SIZE));
-    CHECK(weir_map_is_checked(map, 0, SIZE));
+    CHECK(weir_map_is_checked(map, 0, SIZE) && weir_map_is_whole(map));
     CHECK(data_is(weir_map_data(map), SIZE, SEED, 0));
     OK(weir_map_check(map, SIZE, 0));
     weir_map_close(map);
@@ -69,6 +70,10 @@ static void what_is_forgotten_is_checked_again(void)
     CHECK(weir_map_is_checked(map, BLOCK, 2));
     weir_map_forget(map, 2 * BLOCK - 1, 2);
     CHECK(!weir_map_is_checked(map, BLOCK, 2) && weir_map_is_checked(map, 0, 2));
+    CHECK(!weir_map_is_whole(map));
+    weir_map_forget(map, 2 * BLOCK - 1, 2); /* twice is once */
+    OK(weir_map_check(map, BLOCK, 1));
+    CHECK(!weir_map_is_whole(map));
     CHECK_EQ(weir_map_check(map, 0, SIZE), -EBADMSG);
     OK(weir_map_check(map, 3 * BLOCK, SIZE - 3 * BLOCK));
     weir_map_forget(map, SIZE, 1); /* not within it */
