@@ -36,7 +36,7 @@ def targets(result):
     rows += [(f"cold, samples of {SIZE_NAMES[size]}, {epochs}, to fio's direct read", "≥", COLD,
               ratio[f"cold_{name}_{size}"]) for size in result["cold_sizes"]
              for name, epochs in (("weir", "one epoch with its beginning"),
-                                  ("weir_long", f"{result['cold_epochs']} epochs"))]
+                                  ("weir_long", f"{result['cold_epochs']} epochs after the first"))]
     rows += [(f"tokens of mapped files, warm, sequences of {seq_len:,}, to memcpy", "≥", TOKENS,
               ratio[f"tokens_{seq_len}"]) for seq_len in SEQ_LENS]
     for name, (halfway, end) in result["memory"].items():
@@ -58,9 +58,10 @@ def intro(result):
         "the number of workers that was fastest here. Warm, the rate is that from the first batch "
         "on, over whole epochs that take two seconds at least, with workers that stay; cold, it is "
         "that of one epoch, from before its first batch, Weir reading around the page cache with "
-        "its default threads, and so also over several epochs, which all come from the device: "
-        "what a process does at its beginning, above all touching memory for the first time, is "
-        f"much of one short epoch. torch {v['torch']}, mosaicml-streaming "
+        "its default threads. What a process does at its beginning, above all touching memory for "
+        "the first time, is much of one short epoch, and fio's rate has none of it: so Weir's is "
+        f"also shown over {result['cold_epochs']} more epochs, which all come from the device, of "
+        f"a loader that reads on beyond them. torch {v['torch']}, mosaicml-streaming "
         f"{v['mosaicml-streaming']}, webdataset {v['webdataset']}, litdata {v['litdata']}, Python "
         f"{v['python']}; fio: `{' '.join(result['fio_read_setup'])}`. Machine: "
         f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}"
@@ -97,7 +98,7 @@ def page(result):
     text += ["", "In brackets: workers, or threads.", "",
              "| cold, GB/s | " + " | ".join(SIZE_NAMES[s] for s in result["cold_sizes"]) + " |",
              "| --- |" + " --- |" * len(result["cold_sizes"])]
-    for key, name in [("weir_long", f"Weir, {result['cold_epochs']} epochs"), *NAMES.items(),
+    for key, name in [("weir_long", f"Weir, {result['cold_epochs']} epochs after the first"), *NAMES.items(),
                       ("fio", "fio, direct, its best")]:
         cells = [f"{m[f'cold_{key}_{size}_gb_s']:.2f}" for size in result["cold_sizes"]]
         text.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -125,7 +126,7 @@ def picture(result):
         parts.append(part)
     for size in result["cold_sizes"]:
         rows = [(name, m[f"cold_{key}_{size}_gb_s"]) for key, name in NAMES.items()]
-        rows.insert(0, (f"Weir, {result['cold_epochs']} epochs",
+        rows.insert(0, (f"Weir, {result['cold_epochs']} more epochs",
                         m[f"cold_weir_long_{size}_gb_s"]))
         rows.append(("fio", m[f"cold_fio_{size}_gb_s"]))
         part, at = panels.panel(at, f"Cold, {SIZE_NAMES[size]}, GB/s", rows,

@@ -634,8 +634,8 @@ typedef struct weir_loader_options {
     uint64_t end;        /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
     const char *const *fields; /* only these; none: all */
     size_t fields_count;
-    uint32_t threads;    /* 0: 4, also of fewer processors, since some read while others decode;
-                            where all is mapped, no more than processors */
+    uint32_t threads;    /* 0: 8, also of fewer processors, since most wait for storage; where
+                            all is mapped, as many as processors, 4 at most */
     uint32_t prefetch;   /* batches that may be ready; 8 */
     uint64_t memory_bytes_max; /* of samples and batches in memory; 512 MiB */
 } weir_loader_options;

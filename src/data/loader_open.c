@@ -25,8 +25,8 @@ enum {
  * fills a huge page. */
 #define WINDOW_BYTES   (((uint64_t)2 << 20) - WEIR_PIECE_BLOCK)
 #define MEMORY_DEFAULT ((uint64_t)512 << 20)
-#define LANES_BYTES    (MEMORY_DEFAULT / 2) /* of whole shards in as many lanes by default */
-#define AHEAD_BYTES    ((uint64_t)64 << 20) /* planned ahead, so that reads begin in time */
+#define LANES_BYTES    (MEMORY_DEFAULT / 2)  /* of whole shards in as many lanes by default */
+#define AHEAD_BYTES    ((uint64_t)128 << 20) /* planned ahead, so that reads begin in time */
 #define BATCH_SIZE_MAX ((uint64_t)1 << 24)
 
 /* ---- options ---- */

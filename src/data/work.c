@@ -8,8 +8,9 @@
 
 enum {
     THREADS_DEFAULT = 4,
+    THREADS_WAITING = 8,   /* some wait for storage while others check what has come */
     TAKE_MAX = 64,         /* pieces that are loaded together */
-    CACHE_BYTES = 8 << 20, /* about what a processor has of its own */
+    CACHE_BYTES = 8 << 20, /* less than processors share */
     GROUP = 8,             /* rows that are looked for at once */
     SMALL_BYTES = 1 << 20, /* a batch that takes a tenth of a millisecond or so */
 };
@@ -301,8 +302,9 @@ static uint32_t count_threads(const struct weir_loader *loader)
 {
     if (loader->opts.threads)
         return loader->opts.threads;
-    return loader->waits || loader->processors > THREADS_DEFAULT ? THREADS_DEFAULT
-                                                                 : loader->processors;
+    if (loader->waits)
+        return THREADS_WAITING;
+    return loader->processors < THREADS_DEFAULT ? loader->processors : THREADS_DEFAULT;
 }
 
 int weir_work_start(struct weir_loader *loader)
