@@ -98,8 +98,8 @@ def page(result):
     text += ["", "In brackets: workers, or threads.", "",
              "| cold, GB/s | " + " | ".join(SIZE_NAMES[s] for s in result["cold_sizes"]) + " |",
              "| --- |" + " --- |" * len(result["cold_sizes"])]
-    for key, name in [("weir_long", f"Weir, {result['cold_epochs']} epochs after the first"), *NAMES.items(),
-                      ("fio", "fio, direct, its best")]:
+    long_name = f"Weir, {result['cold_epochs']} epochs after the first"
+    for key, name in [("weir_long", long_name), *NAMES.items(), ("fio", "fio, direct, its best")]:
         cells = [f"{m[f'cold_{key}_{size}_gb_s']:.2f}" for size in result["cold_sizes"]]
         text.append(f"| {name} | " + " | ".join(cells) + " |")
     text += ["", "The same samples as single files and as packed shards:", "",

@@ -634,8 +634,9 @@ typedef struct weir_loader_options {
     uint64_t end;        /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
     const char *const *fields; /* only these; none: all */
     size_t fields_count;
-    uint32_t threads;    /* 0: 8, also of fewer processors, since most wait for storage; where
-                            all is mapped, as many as processors, 4 at most */
+    uint32_t threads;    /* 0: 8, also of fewer processors, since most wait for storage; 4 where
+                            shards are compressed; as many as processors, 4 at most, where all is
+                            mapped */
     uint32_t prefetch;   /* batches that may be ready; 8 */
     uint64_t memory_bytes_max; /* of samples and batches in memory; 512 MiB */
 } weir_loader_options;
@@ -651,7 +652,8 @@ WEIR_API int weir_loader_open_mix(weir_loader **out, weir_data *const *parts,
 WEIR_API void weir_loader_close(weir_loader *loader);
 
 /* The next batch: 1, 0 at the end, -ETIMEDOUT, -EBADMSG if one of its samples is damaged: which,
- * the text says, and every later call answers the same. */
+ * the text says, and every later call answers the same. Who would wait makes a batch instead, if
+ * one can be made, and so may come back that much later; with a timeout of 0 never. */
 WEIR_API int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns);
 /* On any thread. */
 WEIR_API void weir_batch_release(weir_batch *batch);

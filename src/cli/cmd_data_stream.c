@@ -28,7 +28,7 @@ static const struct weir_opt options[] = {
     {"seconds", 0, WEIR_OPT_DURATION, AT(seconds_ns), NULL, "TIME",
      "end after so long (default: at the end of the epochs)", 0.001, 1e6},
     {"threads", 0, WEIR_OPT_NUMBER, AT(threads), "0", "N",
-     "that read and decode; 0: 8, and where all is mapped as many as processors, 4 at most", 0, 256},
+     "that read and decode; 0: 8 where storage is waited for, else 4 at most", 0, 256},
     {"prefetch", 0, WEIR_OPT_NUMBER, AT(prefetch), "8", "N", "batches that may be ready", 1, 4096},
     LOADING_OPTIONS(AT(how)),
     {"weights", 0, WEIR_OPT_TEXT, AT(weights), NULL, "A,B",

@@ -8,7 +8,8 @@
 struct weir_digest weir_digest_of(uint64_t sample, const uint8_t sum[WEIR_SUM_BYTES])
 {
     uint8_t named[WEIR_SUM_BYTES + 8], digest[WEIR_SUM_BYTES];
-    /* By halves, as it was written: what is read whole waits for all that is written before it. */
+    /* By halves, as they were just written: a processor hands on what it is still writing only to a
+     * read that is no wider, and else waits until all before it is in memory. */
     weir_store_le(named, weir_load_le(sum, 8), 8);
     weir_store_le(named + 8, weir_load_le(sum + 8, 8), 8);
     weir_store_le(named + WEIR_SUM_BYTES, sample, 8);

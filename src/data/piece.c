@@ -11,7 +11,8 @@
 #include "util/sys.h"
 
 enum {
-    OBJECTS_MAX = 64,     /* open at a time for one read: descriptors are scarce */
+    OBJECTS_MAX = 32,     /* open at a time for one read, with two descriptors each: of a loader's
+                             eight threads half of the 1,024 that a process mostly has */
     STEP_BYTES = 1 << 20, /* decompressed at a time: so much is lost when it fails */
     LINE = 64,
 };

@@ -10,7 +10,7 @@
 
 enum {
     PLACES = 64,  /* as many as there are lanes by default; each holds up to two descriptors */
-    SAME_MAX = 4, /* of one shard: each has its seal in memory */
+    SAME_MAX = 8, /* of one shard, for as many threads: each has its seal in memory */
 };
 
 /* On all shelves: descriptors are the process's, and a mixture has many datasets. */

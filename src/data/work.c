@@ -7,10 +7,10 @@
 #include "util/thread.h"
 
 enum {
-    THREADS_DEFAULT = 4,
-    THREADS_WAITING = 8,   /* some wait for storage while others check what has come */
+    THREADS_BUSY = 4,      /* that take processors' time, */
+    THREADS_WAITING = 8,   /* and that wait for storage, while others check what has come */
     TAKE_MAX = 64,         /* pieces that are loaded together */
-    CACHE_BYTES = 8 << 20, /* less than processors share */
+    CACHE_BYTES = 8 << 20, /* less than the cache that processors share */
     GROUP = 8,             /* rows that are looked for at once */
     SMALL_BYTES = 1 << 20, /* a batch that takes a tenth of a millisecond or so */
 };
@@ -103,11 +103,12 @@ static int add_rows(const struct weir_loader *loader, struct weir_gather *gather
     struct weir_sample samples[GROUP];
     for (uint64_t i = 0; i < count; i++) {
         const struct weir_supply *supply = &loader->sources[rows[i].source].supply;
-        int code = weir_piece_sample(&rows[i].held->piece, supply, rows[i].number, rows[i].at,
-                                     scratch, &samples[i]);
+        int code = loader->stop ? weir_fail(ECANCELED, "the loader is closed")
+                                : weir_piece_sample(&rows[i].held->piece, supply, rows[i].number,
+                                                    rows[i].at, scratch, &samples[i]);
         if (code)
             return code;
-        if (!weir_index_format(supply->index)->is_flat) /* of those nothing is looked at */
+        if (!weir_index_format(supply->index)->is_flat) /* of those mostly nothing is looked at */
             __builtin_prefetch(samples[i].data);
     }
     for (uint64_t i = 0; i < count; i++) {
@@ -127,9 +128,7 @@ static int gather_rows(struct weir_loader *loader, struct weir_gather *gather,
     int code = weir_gather_begin(gather, slot->rows_count);
     for (uint64_t i = 0; i < slot->rows_count && !code; i += GROUP) {
         uint64_t left = slot->rows_count - i;
-        code = loader->stop ? weir_fail(ECANCELED, "the loader is closed")
-                            : add_rows(loader, gather, &slot->rows[i], left < GROUP ? left : GROUP,
-                                       &scratch);
+        code = add_rows(loader, gather, &slot->rows[i], left < GROUP ? left : GROUP, &scratch);
     }
     if (!code)
         code = weir_gather_end(gather, loader->slabs, loader->mix != NULL, &slot->batch);
@@ -297,14 +296,23 @@ static int start_one(struct weir_loader *loader, pthread_t *out)
     return code;
 }
 
-/* Threads that have little to wait for are no more than processors. */
+/* Whether threads mostly wait for storage, rather than to decompress what comes from there. */
+static bool is_plain(const struct weir_feed *source)
+{
+    struct weir_index_shard shard;
+    weir_index_shard(source->supply.index, 0, &shard);
+    return source->supply.mapping != WEIR_MAPPING_ALL && !shard.codec[0];
+}
+
+/* Threads that have nothing to wait for are no more than processors. */
 static uint32_t count_threads(const struct weir_loader *loader)
 {
     if (loader->opts.threads)
         return loader->opts.threads;
-    if (loader->waits)
-        return THREADS_WAITING;
-    return loader->processors < THREADS_DEFAULT ? loader->processors : THREADS_DEFAULT;
+    for (uint32_t i = 0; i < loader->sources_count; i++)
+        if (is_plain(&loader->sources[i]))
+            return THREADS_WAITING;
+    return loader->waits || loader->processors > THREADS_BUSY ? THREADS_BUSY : loader->processors;
 }
 
 int weir_work_start(struct weir_loader *loader)

@@ -1,5 +1,5 @@
 /* map.c - see map.h. One bit for each block says that it was checked; two threads that come to a
- * block at once both check it.
+ * block at once both check it. `unchecked` is never less than the number of bits that are not set.
  */
 #include "store/map.h"
 

@@ -105,7 +105,7 @@ static struct weir_trace_task *task_of(struct weir_trace *trace, uint32_t pid)
     if (task) {
         task->is_guess = !is_root;
         task->guess_pid = parent ? parent->pid : 0;
-        task->awaits_clone = parent;
+        task->awaits_clone = parent != NULL;
     }
     if (task && is_root) {
         trace->root_pid = pid;

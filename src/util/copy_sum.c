@@ -154,14 +154,15 @@ copy_sum(uint8_t out[WEIR_SUM_BYTES], const struct weir_copy *copy, bool is_arou
         _mm256_set_epi64x((long long)primes32[0], (long long)primes64[4], (long long)primes32[1],
                           (long long)primes64[3]),
     };
+    const char *next = copy->next ? copy->next : data;
     char *to = copy->to;
     size_t head = -(uintptr_t)to % STRIPE, stripes = (copy->size - 1) / STRIPE;
     size_t rest = (copy->count - head) % STRIPE;
     struct pass pass = {.data = data,
                         .from = from + head,
-                        .ahead = data + AHEAD,
+                        .ahead = stripes >= STRIPES ? data + AHEAD : next,
                         .turn = data + stripes * STRIPE,
-                        .next = copy->next ? copy->next : data,
+                        .next = next,
                         .to = to + head,
                         .lines = (copy->count - head) / STRIPE};
     memcpy(to, from, head);

@@ -12,7 +12,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <openssl/evp.h>
-#include <string.h>
 
 #include "util/bytes.h"
 #include "util/err.h"

@@ -9,6 +9,7 @@
 
 #include "shards.h"
 #include "util/hash.h"
+#include "util/thread.h"
 
 enum { SHARDS = 4, EACH = 25, N = SHARDS * EACH };
 
@@ -241,12 +242,13 @@ static void a_damaged_block_of_tokens_is_named(void)
 }
 
 /* Reads up to the end with any number of batches ahead, and ends with `code`. */
-static void read_ahead(weir_data *data, uint64_t end, int code)
+static void read_ahead(weir_data *data, uint32_t flags, uint64_t end, int code)
 {
     uint64_t numbers[N], count;
     for (uint32_t prefetch = 1; prefetch <= 8; prefetch++)
         for (uint64_t batch = 1; batch <= 7; batch += 2) {
             weir_loader_options opts = options(batch);
+            opts.flags |= flags;
             opts.end = end;
             opts.prefetch = prefetch;
             opts.threads = prefetch % 3;
@@ -269,13 +271,46 @@ static void one_processor_is_enough(void)
     CHECK(!sched_setaffinity(0, sizeof one, &one));
     free(seal_tokens(dir));
     weir_data *tokens = open_tokens(dir), *data = shards_open(files, plain);
-    read_ahead(tokens, N - 1, 0);
-    read_ahead(data, N, 0);
+    char *path = seal_lines(dir);
+    weir_data *lines = data_at(path_in(dir, "lines"), NULL, 0);
+    read_ahead(tokens, 0, N - 1, 0);
+    read_ahead(data, 0, N, 0);
     spoil_sample(files, data, N / 2);
-    read_ahead(data, N, -EBADMSG);
+    read_ahead(data, 0, N, -EBADMSG);
+    spoil(path, 60 * 1024 + 100, "x", 1); /* what was not read whole, only a thread reads */
+    read_ahead(lines, WEIR_LOADER_DIRECT, N, -EBADMSG);
+    free(path);
     weir_data_close(tokens);
     weir_data_close(data);
+    weir_data_close(lines);
     CHECK(!sched_setaffinity(0, sizeof all, &all));
+}
+
+static void threads_are(weir_data *data, uint32_t expected)
+{
+    weir_loader_options opts = options(7);
+    weir_loader_stats stats;
+    weir_loader *loader;
+    weir_batch *batch;
+    opts.threads = 0;
+    OK(weir_loader_open(&loader, data, &opts));
+    CHECK_EQ(weir_loader_next(loader, &batch, UINT64_MAX), 1);
+    weir_loader_stats_get(loader, &stats);
+    CHECK_EQ(stats.threads, expected);
+    weir_batch_release(batch);
+    weir_loader_close(loader);
+    weir_data_close(data);
+}
+
+/* More wait for storage than take processors' time. */
+static void as_many_threads_as_have_something_to_do(void)
+{
+    const char *dir = tmp_path("store");
+    uint32_t processors = weir_processors();
+    free(seal_tokens(dir));
+    threads_are(open_tokens(dir), processors < 4 ? processors : 4);
+    threads_are(shards_open(shards_make(plain, SHARDS, EACH), plain), 8);
+    threads_are(shards_open(shards_make(zipped, SHARDS, EACH), zipped), 4);
 }
 
 /* Storage is waited for when something is first touched. */
@@ -577,6 +612,7 @@ int main(void)
     RUN(what_is_in_memory_is_mapped);
     RUN(a_damaged_block_of_tokens_is_named);
     RUN(one_processor_is_enough);
+    RUN(as_many_threads_as_have_something_to_do);
     RUN(what_was_touched_is_not_waited_for);
     RUN(an_own_shard_stays_open);
     RUN(what_is_left_of_a_compressed_shard_is_delivered);

@@ -4,6 +4,7 @@
 #include "store/map.h"
 
 #include "stores.h"
+#include "util/thread.h"
 
 enum { BLOCK = 65536, SIZE = 5 * BLOCK + 123, SEED = 3 };
 
@@ -81,6 +82,43 @@ static void what_is_forgotten_is_checked_again(void)
     weir_object_close(obj);
 }
 
+static void *check_often(void *arg)
+{
+    for (int i = 0; i < 300; i++)
+        OK(weir_map_check(arg, 0, SIZE));
+    return NULL;
+}
+
+static void *forget_often(void *arg)
+{
+    for (int i = 0; i < 3000; i++)
+        weir_map_forget(arg, (uint64_t)(i % 6) * BLOCK, 1);
+    return NULL;
+}
+
+/* It is never said to be whole when it is not, and said at last when it is. */
+static void checked_and_forgotten_at_once(void)
+{
+    weir_object *obj;
+    struct weir_map *map;
+    pthread_t threads[4];
+    OK(put_try(store, "both", SIZE, SEED, BLOCK));
+    OK(weir_object_open(&obj, store, "both"));
+    OK(weir_object_map(&map, obj));
+    for (int i = 0; i < 4; i++)
+        OK(weir_thread_start(&threads[i], "test", i % 2 ? forget_often : check_often, map));
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i <= 6; i++) {
+        CHECK_EQ(weir_map_is_whole(map), weir_map_is_checked(map, 0, SIZE));
+        if (i < 6)
+            OK(weir_map_check(map, (uint64_t)i * BLOCK, 1));
+    }
+    CHECK(weir_map_is_whole(map));
+    weir_map_close(map);
+    weir_object_close(obj);
+}
+
 static void an_empty_object_has_no_bytes(void)
 {
     weir_object *obj;
@@ -127,6 +165,7 @@ int main(void)
     RUN(the_bytes_are_there);
     RUN(damage_is_seen_where_it_is_touched);
     RUN(what_is_forgotten_is_checked_again);
+    RUN(checked_and_forgotten_at_once);
     RUN(an_empty_object_has_no_bytes);
     RUN(a_foreign_file_is_not_mapped);
     RUN(what_is_no_file_is_not_mapped);
