@@ -16,7 +16,7 @@ enum {
 
 /* Pieces that are there, being loaded or being taken: no more are begun, but for ranges that have
  * hardly any. A compressed shard is one piece. */
-#define BYTES_MAX ((uint64_t)256 << 20)
+#define BYTES_MAX ((uint64_t)48 << 20)
 
 struct weir_ahead_piece {
     struct weir_ahead_piece *next;

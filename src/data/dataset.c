@@ -476,12 +476,14 @@ int weir_data_shard_get(const weir_data *data, uint64_t i, weir_data_shard *out)
     return 0;
 }
 
-int weir_data_object(const weir_data *data, const struct weir_place *place, weir_object **out)
+int weir_data_object(const weir_data *data, const struct weir_place *place, bool once,
+                     weir_object **out)
 {
     char key[2 * WEIR_KEY_BYTES_MAX];
     weir_object *obj;
     snprintf(key, sizeof key, "%s%s", data->within.prefix, place->key);
-    int code = weir_object_open(&obj, data->store, key);
+    int code = once ? weir_object_open_once(&obj, data->store, key)
+                    : weir_object_open(&obj, data->store, key);
     if (code)
         return code;
     uint64_t size = weir_object_info(obj)->size_bytes;
@@ -500,6 +502,6 @@ int weir_data_flow(const weir_data *data, const struct weir_place *place, uint64
                    struct weir_flow **out)
 {
     weir_object *obj;
-    int code = weir_data_object(data, place, &obj);
+    int code = weir_data_object(data, place, false, &obj);
     return code ? code : weir_flow_open_object(out, obj, place->codec, raw_bytes_max);
 }

@@ -17,8 +17,10 @@ const struct weir_index *weir_data_index(const weir_data *data);
 struct weir_maps *weir_data_maps(const weir_data *data);
 struct weir_shelf *weir_data_shelf(const weir_data *data);
 
-/* Opens the file that a sample is in; -ESTALE if it is not the one that was indexed. */
-int weir_data_object(const weir_data *data, const struct weir_place *place, weir_object **out);
+/* Opens the file that a sample is in; -ESTALE if it is not the one that was indexed. once: for
+ * weir_object_open_once(). */
+int weir_data_object(const weir_data *data, const struct weir_place *place, bool once,
+                     weir_object **out);
 /* The same of one that is compressed, from its beginning (flow.h). */
 int weir_data_flow(const weir_data *data, const struct weir_place *place, uint64_t raw_bytes_max,
                    struct weir_flow **out);

@@ -84,7 +84,7 @@ struct weir_written {
     uint64_t samples, raw_bytes, file_bytes;
 };
 
-/* A shard that is finished: one piece behind the other, in its writer's memory. */
+/* What was made of a shard: one piece behind the other, in its writer's memory. */
 struct weir_made {
     const uint8_t *head, *body;
     size_t head_size, body_size;
@@ -92,15 +92,15 @@ struct weir_made {
 /* Appends it as one. */
 int weir_made_join(const struct weir_made *made, struct weir_growing *out);
 
-/* How shards are made: one at a time in memory, so that pack can make several in parallel and each
- * depends on nothing but its samples. */
+/* How shards are made: one at a time, so that pack can make several in parallel and each depends on
+ * nothing but its samples. */
 struct weir_format_writer {
     /* "shard.%05u.mds" for number i. */
     void (*name)(char out[64], uint32_t i, const char *codec);
     int (*open)(void **out, const struct weir_writing *how);
-    /* Before the first add() of a shard: how many there will be, so that there is room for what
-     * stands in front of them. NULL: nothing does, or it is no matter. */
-    int (*expect)(void *writer, uint64_t samples);
+    /* How many bytes finish() will put in front of so many samples, with the schema that is given.
+     * NULL: none, ever. */
+    int (*expect)(const void *writer, uint64_t samples, uint64_t *head_bytes);
     /* key names the sample (without it: its number); fields as format.h has them. -EINVAL names a
      * field that this format cannot hold, and why. */
     int (*add)(void *writer, uint64_t number, const char *key, const struct weir_field *fields,
@@ -108,7 +108,11 @@ struct weir_format_writer {
     /* Before finish(): the file that belongs beside shard i (Megatron's .idx): 1, its name and, in
      * out, its content, or 0. NULL: never one. */
     int (*beside)(void *writer, char name[64], uint32_t i, struct weir_growing *out);
-    /* The whole shard, which stays until the next add(); the writer is then empty again. */
+    /* Hands over what was added since the last time, which stays until the next add(): of a large
+     * shard not all need be in memory. */
+    void (*drain)(void *writer, struct weir_made *out);
+    /* What stands in front, and what was not handed over yet, until the next add(); the writer is
+     * then empty again. */
     int (*finish)(void *writer, struct weir_made *out);
     void (*close)(void *writer);
     /* What it goes by, as weir_writing has it, so that all shards go by the first one's first

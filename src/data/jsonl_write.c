@@ -188,11 +188,16 @@ static int add(void *writer, uint64_t number, const char *key, const struct weir
     return code;
 }
 
-static int finish(void *writer, struct weir_made *made)
+static void drain(void *writer, struct weir_made *made)
 {
     struct weir_json_out *out = writer;
     *made = (struct weir_made){.body = (const uint8_t *)out->text, .body_size = out->size};
     out->size = 0;
+}
+
+static int finish(void *writer, struct weir_made *made)
+{
+    drain(writer, made);
     return 0;
 }
 
@@ -207,6 +212,7 @@ const struct weir_format_writer weir_jsonl_writer = {
     .name = name,
     .open = open_writer,
     .add = add,
+    .drain = drain,
     .finish = finish,
     .close = close_writer,
 };

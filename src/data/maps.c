@@ -75,7 +75,7 @@ static struct entry evict(struct weir_maps *maps)
 
 static void map_shard(struct entry *out, const weir_data *data, const struct weir_place *place)
 {
-    int code = weir_data_object(data, place, &out->obj);
+    int code = weir_data_object(data, place, false, &out->obj);
     if (!code)
         code = weir_object_map(&out->map, out->obj);
     if (!code) {

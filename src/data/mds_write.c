@@ -1,5 +1,5 @@
-/* mds_write.c - MDS, written as MosaicML Streaming writes it: a shard's samples are kept until it
- * is finished, since their offsets stand in front of them.
+/* mds_write.c - MDS, written as MosaicML Streaming writes it. The offsets of a shard's samples
+ * stand in front of them, and are known last.
  *
  * Columns are those of the schema, or of the first sample: sorted by name, and the same in all
  * samples. Arrays have their dtype in the column; their shape is in each value, since the next
@@ -24,10 +24,10 @@
 struct writer {
     struct weir_mds_schema *schema; /* NULL: the first sample will say */
     char codec[16];
-    struct weir_growing samples; /* room for the head, then one after the other */
+    struct weir_growing samples; /* that were not handed over yet, one after the other */
     struct weir_growing ends;    /* u32 each: of every sample, from the first on */
-    struct weir_growing head;    /* of the last shard, where that room was not just what it takes */
-    size_t lead;                 /* the room */
+    struct weir_growing head;    /* of the last shard */
+    uint64_t drained;            /* bytes of samples that were handed over */
     uint32_t count;
 };
 
@@ -190,6 +190,11 @@ static int write_sample(struct weir_growing *out, const struct weir_mds_columns 
     return 0;
 }
 
+static int fail_large(void)
+{
+    return weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
+}
+
 static int mds_add(void *arg, uint64_t number, const char *key, const struct weir_field *fields,
                    uint32_t count)
 {
@@ -207,10 +212,10 @@ static int mds_add(void *arg, uint64_t number, const char *key, const struct wei
                          "it has %" PRIu32 " fields, where all samples of MDS have %" PRIu32, count,
                          columns->count);
     code = write_sample(&w->samples, columns, fields, count);
-    if (!code && w->samples.size > UINT32_MAX)
-        code = weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
+    if (!code && w->drained + w->samples.size > UINT32_MAX)
+        code = fail_large();
     if (!code) {
-        weir_store_le(end, w->samples.size - w->lead, 4);
+        weir_store_le(end, w->drained + w->samples.size, 4);
         code = weir_growing_add(&w->ends, end, 4);
     }
     if (code)
@@ -346,24 +351,21 @@ static uint64_t head_bytes(uint64_t samples, size_t config)
     return 4 * (samples + 2) + config;
 }
 
-/* So that the shard is one piece, which begins where a page does: it is written from where it is.
- */
-static int mds_expect(void *arg, uint64_t samples)
+static int mds_expect(const void *arg, uint64_t samples, uint64_t *out)
+{
+    struct weir_json_out json = {0};
+    int code = make_config(arg, &json);
+    *out = head_bytes(samples, json.size);
+    free(json.text);
+    return !code && *out > UINT32_MAX ? fail_large() : code;
+}
+
+static void mds_drain(void *arg, struct weir_made *out)
 {
     struct writer *w = arg;
-    struct weir_json_out json = {0};
-    if (!w->schema)
-        return 0; /* the first sample will say */
-    int code = make_config(w, &json);
-    uint64_t lead = head_bytes(samples, json.size);
-    free(json.text);
-    if (code || lead > UINT32_MAX)
-        return code; /* finish() says it */
-    w->lead = w->samples.size = 0;
-    code = weir_growing_room(&w->samples, (size_t)lead);
-    if (!code)
-        w->lead = w->samples.size = (size_t)lead;
-    return code;
+    *out = (struct weir_made){.body = w->samples.data, .body_size = w->samples.size};
+    w->drained += w->samples.size;
+    w->samples.size = 0;
 }
 
 /* Writes what stands in front of the samples. */
@@ -381,20 +383,16 @@ static void write_head(const struct writer *w, const struct weir_json_out *confi
 static int make_shard(struct writer *w, const struct weir_json_out *config, struct weir_made *out)
 {
     uint64_t first = head_bytes(w->count, config->size);
-    size_t body = w->samples.size - w->lead;
-    if (first + body > UINT32_MAX)
-        return weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
-    if (first == w->lead) {
-        write_head(w, config, w->samples.data);
-        *out = (struct weir_made){.body = w->samples.data, .body_size = w->samples.size};
-        return 0;
-    }
+    if (first + w->drained + w->samples.size > UINT32_MAX)
+        return fail_large();
     w->head.size = 0;
     int code = weir_growing_room(&w->head, (size_t)first);
     if (code)
         return code;
     write_head(w, config, w->head.data);
-    *out = (struct weir_made){w->head.data, w->samples.data + w->lead, (size_t)first, body};
+    mds_drain(w, out);
+    out->head = w->head.data;
+    out->head_size = (size_t)first;
     return 0;
 }
 
@@ -406,7 +404,7 @@ static int mds_finish(void *arg, struct weir_made *out)
     if (!code)
         code = make_shard(w, &json, out);
     free(json.text);
-    w->samples.size = w->ends.size = w->lead = 0;
+    w->samples.size = w->ends.size = w->drained = 0;
     w->count = 0;
     return code;
 }
@@ -416,6 +414,7 @@ const struct weir_format_writer weir_mds_writer = {
     .open = mds_open,
     .expect = mds_expect,
     .add = mds_add,
+    .drain = mds_drain,
     .finish = mds_finish,
     .close = mds_close,
     .schema = mds_schema,

@@ -83,6 +83,14 @@ static int check(struct weir_packing *p)
     return code ? code : read_fields(p);
 }
 
+/* A store bears so many writers at once; a file beside a shard is another. */
+static uint32_t jobs_of(const struct weir_packing *p)
+{
+    enum { WRITERS = 32 };
+    uint32_t most = p->to_format->writer->beside ? WRITERS / 2 : WRITERS;
+    return p->opts->jobs < most ? p->opts->jobs : most;
+}
+
 static int one_shard(void *arg, uint64_t i)
 {
     return weir_pack_shard(arg, (uint32_t)i);
@@ -125,7 +133,7 @@ static int pack(struct weir_packing *p)
     if (!code && o->total)
         o->total(o->arg, weir_index_count(p->from.index), p->begin[p->shards]);
     if (!code)
-        code = weir_team_run(o->jobs, p->shards, one_shard, p);
+        code = weir_team_run(jobs_of(p), p->shards, one_shard, p);
     return code ? code : write_index(p);
 }
 
@@ -166,7 +174,11 @@ int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *s
     const struct weir_index *index = weir_data_index(source);
     struct weir_packing p = {
         .opts = opts,
-        .from = {source, weir_data_store(source), weir_data_prefix(source), index, NULL, false},
+        .from = {.data = source,
+                 .store = weir_data_store(source),
+                 .prefix = weir_data_prefix(source),
+                 .index = index,
+                 .once = true},
         .from_format = weir_index_format(index),
         .store = store,
         .prefix = prefix,

@@ -278,9 +278,31 @@ int weir_pack_find(struct weir_packing *p, uint32_t i)
     return code;
 }
 
-int weir_pack_seal(struct weir_packing *p, uint32_t i, const struct weir_made *made)
+int weir_pack_begin(weir_put **out, struct weir_packing *p, uint32_t i, uint64_t bytes)
+{
+    char key[WEIR_KEY_BYTES_MAX + 1];
+    weir_put_options opts;
+    weir_put_options_init(&opts);
+    opts.block_bytes = WEIR_PIECE_BLOCK;
+    opts.size_bytes = bytes;
+    int code = key_of(key, p, p->written[i].name);
+    return code ? code : weir_put_open(out, p->store, key, &opts);
+}
+
+int weir_pack_settle(struct weir_packing *p, uint32_t i, int code)
+{
+    if (code != -EEXIST)
+        return code;
+    code = weir_pack_find(p, i);
+    return code == 1 ? 0
+           : code    ? code
+                     : weir_fail(EAGAIN, "'%s' comes and goes: try again", p->written[i].name);
+}
+
+int weir_pack_seal(struct weir_packing *p, uint32_t i, weir_put *put)
 {
     char meta[META_BYTES];
     write_meta(meta, p, i);
-    return weir_pack_put(p, p->written[i].name, made, meta);
+    int code = weir_put_meta(put, meta, strlen(meta));
+    return code ? code : weir_put_commit(put, NULL);
 }

@@ -23,6 +23,7 @@ struct weir_packing {
     uint32_t shards;
     uint64_t *first;                        /* shards + 1: the first sample of each */
     uint64_t *begin;                        /* the same in bytes of samples */
+    uint64_t extra;                         /* bytes that the format adds to the first sample */
     char digest[2 * WEIR_SHA256_BYTES + 1]; /* of all that decides what is written */
     struct weir_written *written;
     _Atomic uint32_t kept;
@@ -46,8 +47,12 @@ int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_ma
                   const char *meta);
 /* Is shard i there? 1 and p->written[i], 0, or -errno. */
 int weir_pack_find(struct weir_packing *p, uint32_t i);
-/* Seals shard i, which is described by p->written[i]. */
-int weir_pack_seal(struct weir_packing *p, uint32_t i, const struct weir_made *made);
+/* What a failure of these two means: 0 where another process has made the shard meanwhile. */
+int weir_pack_settle(struct weir_packing *p, uint32_t i, int code);
+/* Begins shard i, of about so many bytes. -EEXIST: somebody else has just made it. */
+int weir_pack_begin(weir_put **out, struct weir_packing *p, uint32_t i, uint64_t bytes);
+/* Seals shard i, which is described by p->written[i]. -EEXIST: the same. */
+int weir_pack_seal(struct weir_packing *p, uint32_t i, weir_put *put);
 
 /* ---- pack_shard.c: one shard ---- */
 

@@ -1,5 +1,6 @@
 /* pack_shard.c - one shard: its samples, which come loaded, are taken apart and handed to the
- * format's writer in their order; then it is compressed and sealed.
+ * format's writer in their order. What it makes of them is on its way to storage at once, and what
+ * stands in front of them comes last; only what is to be compressed is kept until it is whole.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +11,7 @@
 #include "data/ahead.h"
 #include "data/codec.h"
 #include "data/pack_parts.h"
+#include "store/store.h"
 #include "util/sys.h"
 
 /* What makes one shard after the other: memory that was touched once is used again. */
@@ -17,6 +19,9 @@ struct weir_making {
     struct weir_making *next;
     struct weir_packing *p;
     void *writer;
+    weir_put *put;       /* the shard, once it has begun; NULL */
+    uint64_t head_bytes; /* that stand in front of it */
+    uint64_t drained;    /* bytes that were handed on to it */
     struct weir_growing raw, packed;
     struct weir_field *fields; /* room for WEIR_FIELDS_MAX */
     struct weir_arena *scratch;
@@ -73,6 +78,45 @@ static int add_sample(struct weir_making *m, uint64_t number, const struct weir_
     return code;
 }
 
+/* ---- writing as samples come ---- */
+
+static bool is_streamed(const struct weir_packing *p)
+{
+    return !p->opts->codec[0];
+}
+
+/* Somewhat more than it will have, so that its space is allocated once. */
+static uint64_t guess_bytes(const struct weir_packing *p, uint32_t i)
+{
+    enum { MORE = 1 << 20 };
+    return p->begin[i + 1] - p->begin[i] + (p->first[i + 1] - p->first[i]) * p->extra + MORE;
+}
+
+static int begin(struct weir_making *m, uint32_t i)
+{
+    struct weir_packing *p = m->p;
+    const struct weir_format_writer *writer = p->to_format->writer;
+    m->head_bytes = m->drained = 0;
+    if (!is_streamed(p))
+        return 0;
+    int code = 0;
+    if (writer->expect)
+        code = writer->expect(m->writer, p->first[i + 1] - p->first[i], &m->head_bytes);
+    if (!code)
+        code = weir_pack_begin(&m->put, p, i, m->head_bytes + guess_bytes(p, i));
+    return code || !m->head_bytes ? code : weir_put_lead(m->put, (size_t)m->head_bytes);
+}
+
+static int drain(struct weir_making *m)
+{
+    struct weir_made made;
+    if (!m->put)
+        return 0;
+    m->p->to_format->writer->drain(m->writer, &made);
+    m->drained += made.body_size;
+    return weir_put_write(m->put, made.body, made.body_size);
+}
+
 /* ---- reading ---- */
 
 static int tell(const struct weir_packing *p, uint64_t bytes)
@@ -114,6 +158,8 @@ static int add_range(struct weir_making *m, uint64_t first, uint64_t end)
         code = add_piece(m, piece, at, count);
         weir_arena_free(m->scratch);
         m->scratch = NULL;
+        if (!code)
+            code = drain(m);
         if (code)
             break;
     }
@@ -121,10 +167,11 @@ static int add_range(struct weir_making *m, uint64_t first, uint64_t end)
     return code;
 }
 
-/* ---- writing ---- */
+/* ---- one shard after the other ---- */
 
 static void making_close(struct weir_making *m)
 {
+    weir_put_close(m->put);
     if (m->writer)
         m->p->to_format->writer->close(m->writer);
     weir_growing_free(&m->raw);
@@ -163,6 +210,8 @@ static int making_take(struct weir_making **out, struct weir_packing *p)
 static void making_give(struct weir_making *m)
 {
     struct weir_packing *p = m->p;
+    weir_put_close(m->put);
+    m->put = NULL;
     pthread_mutex_lock(&p->lock);
     m->next = p->idle;
     p->idle = m;
@@ -188,6 +237,13 @@ static int probe(struct weir_making *m)
     p->opts = &quiet;
     int code = add_range(m, 0, 1);
     p->opts = opts;
+    if (code)
+        return code;
+    struct weir_made made;
+    struct weir_place place;
+    writer->drain(m->writer, &made);
+    code = weir_index_find(p->from.index, 0, &place);
+    p->extra = !code && made.body_size > place.size ? made.body_size - place.size : 0;
     if (code || !writer->schema)
         return code;
     code = writer->schema(m->writer, &p->schema);
@@ -234,7 +290,18 @@ static int compress(struct weir_making *m, struct weir_made *made)
     return code;
 }
 
-/* Compresses and seals what the writer has made. */
+/* The rest of what was begun. */
+static int write_rest(struct weir_making *m, const struct weir_made *made)
+{
+    if (made->head_size != m->head_bytes)
+        return weir_fail(EINVAL, "%zu bytes in front of a shard where %" PRIu64 " were expected",
+                         made->head_size, m->head_bytes);
+    if (made->head_size)
+        weir_put_head(m->put, made->head, made->head_size);
+    return weir_put_write(m->put, made->body, made->body_size);
+}
+
+/* Writes and seals what the writer has made. */
 static int finish(struct weir_making *m, uint32_t i)
 {
     struct weir_packing *p = m->p;
@@ -246,28 +313,29 @@ static int finish(struct weir_making *m, uint32_t i)
     if (code)
         return code;
     w->samples = p->first[i + 1] - p->first[i];
-    w->raw_bytes = made.head_size + made.body_size;
-    if (p->opts->codec[0])
+    w->raw_bytes = made.head_size + m->drained + made.body_size;
+    if (!is_streamed(p)) {
         code = compress(m, &made);
-    w->file_bytes = made.head_size + made.body_size;
-    return code ? code : weir_pack_seal(p, i, &made);
+        if (!code)
+            code = weir_pack_begin(&m->put, p, i, made.body_size);
+    }
+    w->file_bytes = made.head_size + m->drained + made.body_size;
+    if (!code)
+        code = write_rest(m, &made);
+    if (!code)
+        code = weir_pack_seal(p, i, m->put);
+    return weir_pack_settle(p, i, code);
 }
 
-int weir_pack_shard(struct weir_packing *p, uint32_t i)
+/* begun: it was not there, as far as one could see. */
+static int make(struct weir_packing *p, uint32_t i, bool *begun)
 {
     struct weir_making *m = NULL;
-    int code = weir_pack_find(p, i);
-    if (code < 0)
-        return code;
-    if (code) {
-        p->kept++;
-        return tell(p, p->begin[i + 1] - p->begin[i]);
-    }
-    code = making_take(&m, p);
+    int code = making_take(&m, p);
     if (code)
         return code;
-    if (p->to_format->writer->expect)
-        code = p->to_format->writer->expect(m->writer, p->first[i + 1] - p->first[i]);
+    code = begin(m, i);
+    *begun = !code;
     if (!code)
         code = add_range(m, p->first[i], p->first[i + 1]);
     if (!code)
@@ -277,4 +345,21 @@ int weir_pack_shard(struct weir_packing *p, uint32_t i)
     else
         making_give(m);
     return code;
+}
+
+int weir_pack_shard(struct weir_packing *p, uint32_t i)
+{
+    bool begun = false;
+    int code = weir_pack_find(p, i);
+    if (!code) {
+        code = make(p, i, &begun);
+        if (code != -EEXIST || begun)
+            return code;
+        code = weir_pack_settle(p, i, code);
+        code = code ? code : 1;
+    }
+    if (code < 0)
+        return code;
+    p->kept++;
+    return tell(p, p->begin[i + 1] - p->begin[i]);
 }

@@ -15,6 +15,7 @@ enum {
                              eight threads half of the 1,024 that a process mostly has */
     STEP_BYTES = 1 << 20, /* decompressed at a time: so much is lost when it fails */
     LINE = 64,
+    PAGE = 4096,
 };
 
 static uint64_t now_ns(void)
@@ -39,11 +40,18 @@ static int fail_index(const struct weir_supply *supply, const char *why)
                      weir_data_info_get(supply->data)->url, why);
 }
 
+/* Samples of a list begin at multiples of it: of a page where they may be read around the page
+ * cache. */
+static uint64_t list_step(const struct weir_supply *supply)
+{
+    return supply->once ? PAGE : LINE;
+}
+
 /* One more sample of a list. */
 static int add_room(struct weir_piece *piece, const struct weir_supply *supply, uint64_t size)
 {
     if (__builtin_add_overflow(piece->bytes, size, &piece->bytes) ||
-        __builtin_add_overflow(piece->bytes, LINE, &piece->bytes))
+        __builtin_add_overflow(piece->bytes, list_step(supply), &piece->bytes))
         return fail_index(supply, "its samples are too large");
     return 0;
 }
@@ -52,7 +60,7 @@ int weir_piece_plan_list(struct weir_piece *piece, const struct weir_supply *sup
                          uint64_t *numbers, uint64_t count)
 {
     struct weir_piece plan = {.kind = WEIR_PIECE_LIST, .numbers = numbers, .count = count};
-    plan.bytes = count * sizeof *plan.offs + LINE;
+    plan.bytes = count * sizeof *plan.offs + list_step(supply);
     for (uint64_t i = 0; i < count; i++) {
         struct weir_place place;
         int code = weir_index_find(supply->index, numbers[i], &place);
@@ -71,7 +79,7 @@ int weir_piece_plan_list(struct weir_piece *piece, const struct weir_supply *sup
 static int plan_files(struct weir_piece *piece, const struct weir_supply *supply)
 {
     piece->kind = WEIR_PIECE_LIST;
-    piece->bytes = piece->count * sizeof *piece->offs + LINE;
+    piece->bytes = piece->count * sizeof *piece->offs + list_step(supply);
     for (uint64_t i = 0; i < piece->count; i++) {
         struct weir_place place;
         int code = weir_index_find(supply->index, piece->first + i, &place);
@@ -147,7 +155,7 @@ static int take_object(const struct weir_supply *supply, const struct weir_place
 {
     struct weir_shelf *shelf = shelf_of(supply);
     *out = shelf ? weir_shelf_take(shelf, place->shard) : NULL;
-    return *out ? 0 : weir_data_object(supply->data, place, out);
+    return *out ? 0 : weir_data_object(supply->data, place, !shelf && supply->once, out);
 }
 
 /* Whatever was wrong may be another file's the next time. */
@@ -440,19 +448,21 @@ static void read_list(struct weir_piece *piece, const struct item *items, struct
 static int lay_out(struct weir_piece *piece, const struct item *items, struct weir_span *spans,
                    const struct weir_supply *supply)
 {
-    uint64_t at = (piece->count * sizeof *piece->offs + LINE - 1) / LINE * LINE;
+    uint64_t step = list_step(supply);
+    uint64_t at = (piece->count * sizeof *piece->offs + step - 1) / step * step;
     uint64_t room = piece->slab->room;
     uint64_t *offs = (uint64_t *)piece->slab->data;
     for (uint64_t i = 0; i < piece->count; i++) {
         const struct weir_place *place = &items[i].place;
-        if (at > room || place->size > room - at)
+        if (at > room || place->size > room - at || step > room - at - place->size)
             return fail_index(supply, "its samples have other sizes than before");
         spans[i] = (struct weir_span){.off = place->off,
                                       .size = place->size,
                                       .rows = 1,
+                                      .is_padded = supply->once,
                                       .to = (char *)piece->slab->data + at};
         offs[items[i].row] = at;
-        at = (at + place->size + LINE - 1) / LINE * LINE;
+        at = (at + place->size + step - 1) / step * step;
     }
     piece->offs = offs;
     piece->data = piece->slab->data;
@@ -552,7 +562,7 @@ static int read_alone(const struct weir_supply *supply, const struct weir_place 
     uint8_t *data = weir_arena_take(scratch, place->size + 1);
     if (!data)
         return weir_fail_memory();
-    int code = weir_data_object(supply->data, place, &obj);
+    int code = weir_data_object(supply->data, place, false, &obj);
     if (code)
         return code;
     code = weir_object_read(obj, data, place->size, place->off, &got);

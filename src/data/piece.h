@@ -37,6 +37,7 @@ struct weir_supply {
     const struct weir_index *index;
     struct weir_slabs *slabs;
     enum weir_mapping mapping;
+    bool once; /* files that are samples are read one time, by many threads (store.h) */
 };
 
 /* What loading cost. */

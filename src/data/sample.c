@@ -22,7 +22,7 @@ static int read_plain(struct weir_data_sample *s)
 {
     weir_object *obj;
     size_t got = 0;
-    int code = weir_data_object(s->data, &s->place, &obj);
+    int code = weir_data_object(s->data, &s->place, false, &obj);
     if (code)
         return code;
     code = weir_object_read(obj, s->bytes, s->place.size, s->place.off, &got);

@@ -54,11 +54,16 @@ static int add(void *writer, uint64_t number, const char *key, const struct weir
     return 0;
 }
 
-static int finish(void *writer, struct weir_made *out)
+static void drain(void *writer, struct weir_made *out)
 {
     struct weir_growing *shard = writer;
     *out = (struct weir_made){.body = shard->data, .body_size = shard->size};
     shard->size = 0;
+}
+
+static int finish(void *writer, struct weir_made *out)
+{
+    drain(writer, out);
     return 0;
 }
 
@@ -73,6 +78,7 @@ const struct weir_format_writer weir_tfrecord_writer = {
     .name = name,
     .open = open_writer,
     .add = add,
+    .drain = drain,
     .finish = finish,
     .close = close_writer,
 };

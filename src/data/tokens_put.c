@@ -267,13 +267,31 @@ static int beside(void *writer, char out_name[64], uint32_t i, struct weir_growi
     return code ? code : 1;
 }
 
+static int expect(const void *writer, uint64_t samples, uint64_t *head_bytes)
+{
+    const struct writer *w = writer;
+    (void)samples;
+    if (!w->given_layout)
+        return weir_fail(EINVAL, "no layout of token files is given");
+    *head_bytes = w->given_layout == LLMC ? sizeof w->head : 0;
+    return 0;
+}
+
+static void drain(void *writer, struct weir_made *out)
+{
+    struct writer *w = writer;
+    *out = (struct weir_made){.body = w->tokens.data, .body_size = w->tokens.size};
+    w->tokens.size = 0;
+}
+
 static int finish(void *writer, struct weir_made *out)
 {
     struct writer *w = writer;
     weir_token_head_make(w->head, (uint32_t)w->count, w->width ? w->width : 2);
-    *out = (struct weir_made){w->head, w->tokens.data, w->layout <= LLMC ? sizeof w->head : 0,
-                              w->tokens.size};
-    w->tokens.size = w->starts.size = 0;
+    drain(w, out);
+    out->head = w->head;
+    out->head_size = w->layout <= LLMC ? sizeof w->head : 0;
+    w->starts.size = 0;
     w->count = 0;
     w->width = 0;
     return 0;
@@ -284,6 +302,8 @@ const struct weir_format_writer weir_tokens_writer = {
     .open = open_writer,
     .add = add,
     .beside = beside,
+    .expect = expect,
+    .drain = drain,
     .finish = finish,
     .close = close_writer,
     .schema = schema,

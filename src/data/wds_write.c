@@ -243,12 +243,18 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
     return code;
 }
 
+static void drain(void *arg, struct weir_made *out)
+{
+    struct writer *writer = arg;
+    *out = (struct weir_made){.body = writer->shard.data, .body_size = writer->shard.size};
+    writer->shard.size = 0;
+}
+
 static int finish(void *arg, struct weir_made *out)
 {
     struct writer *writer = arg;
     int code = weir_tar_put_end(&writer->shard);
-    *out = (struct weir_made){.body = writer->shard.data, .body_size = writer->shard.size};
-    writer->shard.size = 0;
+    drain(writer, out);
     writer->key_size = 0;
     return code;
 }
@@ -268,6 +274,7 @@ const struct weir_format_writer weir_wds_writer = {
     .name = name,
     .open = open_writer,
     .add = add,
+    .drain = drain,
     .finish = finish,
     .close = close_writer,
 };

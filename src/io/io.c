@@ -15,8 +15,8 @@
 
 enum {
     DEPTH_MAX = 256,
-    DEPTH_USUAL = 64,          /* what a store asks for unless told otherwise */
-    TASK_THREADS = 8,          /* beside a ring: metadata only */
+    DEPTH_USUAL = 64, /* what a store asks for unless told otherwise */
+    TASK_THREADS = 8, /* beside a ring: metadata only */
     /* A file has no reason to say "again" or "interrupted" for long: the threads take no signals,
      * and the ring itself waits for what is short in the kernel. One that does would be asked for
      * ever. */
@@ -126,6 +126,22 @@ static size_t round_up(size_t size)
     return (size + WEIR_IO_ALIGN - 1) & ~(WEIR_IO_ALIGN - 1);
 }
 
+static bool is_only_direct(const struct weir_file *file)
+{
+    return file->fd == file->dfd;
+}
+
+/* What is left of the transfer goes through the page cache. */
+static void go_through(struct weir_req *req)
+{
+    struct weir_file *file = req->io.file;
+    req->io.direct = false;
+    if (!is_only_direct(file))
+        return;
+    weir_sys->set_direct(file->fd, false);
+    file->dfd = -1;
+}
+
 /* Whether the transfer may go around the page cache as it stands. */
 static bool can_be_direct(const struct weir_req *req)
 {
@@ -134,7 +150,8 @@ static bool can_be_direct(const struct weir_req *req)
         return false;
     if (req->op == WEIR_OP_WRITE)
         return req->len % WEIR_IO_ALIGN == 0;
-    return req->len >= WEIR_IO_DIRECT_BYTES_MIN && round_up(req->len) <= req->cap;
+    return (req->len >= WEIR_IO_DIRECT_BYTES_MIN || is_only_direct(req->io.file)) &&
+           round_up(req->len) <= req->cap;
 }
 
 size_t weir_io_rest(const struct weir_req *req, void **buf, uint64_t *off)
@@ -166,6 +183,30 @@ static void transfer(struct weir_req *req)
     }
 }
 
+/* A list of requests, which end with the last. */
+static void send(struct weir_io *io, struct weir_req *head, struct weir_req *last)
+{
+    last->next = NULL;
+    if (io->uring && !weir_uring_submit(io->uring, head, last))
+        return;
+    for (struct weir_req *req = head, *next; req; req = next) {
+        next = req->next;
+        req->io.task = transfer;
+        weir_workers_submit(io->workers, req);
+    }
+}
+
+static void add_to_plug(struct weir_plug *plug, struct weir_req *req)
+{
+    if (plug->head) {
+        plug->last->next = req;
+        plug->last->io.has_next = true;
+    } else {
+        plug->head = req;
+    }
+    plug->last = req;
+}
+
 void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *file)
 {
     assert(req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
@@ -173,7 +214,10 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
     req->io.file = file;
     req->io.done = 0;
     req->io.tries = 0;
+    req->io.has_next = false;
     req->io.direct = can_be_direct(req);
+    if (!req->io.direct && is_only_direct(file))
+        go_through(req);
     req->code = 0;
     req->result = 0;
     /* The kernel writes behind the backs of memory checkers: show them what it may touch. */
@@ -185,7 +229,8 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
     else
         (void)VALGRIND_CHECK_MEM_IS_ADDRESSABLE(req->buf, req->cap);
 
-    bool cached = req->op == WEIR_OP_READ && weir_sys->resident(file->fd, req->off, req->len) == 1;
+    bool cached = req->op == WEIR_OP_READ && !is_only_direct(file) &&
+                  weir_sys->resident(file->fd, req->off, req->len) == 1;
     if (cached)
         req->io.direct = false;
     if (req->op == WEIR_OP_READ)
@@ -193,10 +238,18 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
     if (cached || req->blocking || !io->workers) {
         transfer(req);
         weir_req_done(req);
-    } else if (!io->uring || weir_uring_submit(io->uring, req)) {
-        req->io.task = transfer;
-        weir_workers_submit(io->workers, req);
+    } else if (req->plug && io->uring) {
+        add_to_plug(req->plug, req);
+    } else {
+        send(io, req, req);
     }
+}
+
+void weir_io_flush(struct weir_io *io, struct weir_plug *plug)
+{
+    if (plug->head)
+        send(io, plug->head, plug->last);
+    *plug = (struct weir_plug){0};
 }
 
 bool weir_io_complete(struct weir_req *req, ssize_t answer)
@@ -205,7 +258,7 @@ bool weir_io_complete(struct weir_req *req, ssize_t answer)
     if ((answer == -EINTR || answer == -EAGAIN) && ++req->io.tries < TRIES_MAX)
         return false;
     if (answer == -EINVAL && req->io.direct) {
-        req->io.direct = false; /* a file system that opens O_DIRECT and then refuses it */
+        go_through(req); /* a file system that opens O_DIRECT and then refuses it */
         return false;
     }
     if (answer == -ESTALE) {
@@ -233,8 +286,8 @@ bool weir_io_complete(struct weir_req *req, ssize_t answer)
     if (req->io.done == req->len || answer == 0)
         return true;
     /* What is left after a short direct transfer need not be aligned any more. */
-    if (req->io.done % WEIR_IO_ALIGN)
-        req->io.direct = false;
+    if (req->io.direct && req->io.done % WEIR_IO_ALIGN)
+        go_through(req);
     return false;
 }
 
@@ -254,7 +307,7 @@ void weir_io_file_close(struct weir_io *io, struct weir_file *file)
 {
     if (file->registered)
         weir_uring_forget(io->uring, file);
-    if (file->dfd >= 0)
+    if (file->dfd >= 0 && !is_only_direct(file))
         weir_sys->close(file->dfd);
     if (file->fd >= 0)
         weir_sys->close(file->fd);

@@ -25,12 +25,13 @@ enum { WEIR_IO_DIRECT_BYTES_MIN = 131072 };
 struct weir_io;
 
 struct weir_io_options {
-    const char *engine;      /* NULL: $WEIR_IO, else the best that works */
-    unsigned depth;          /* transfers the engine has in flight, of whole buffers */
+    const char *engine; /* NULL: $WEIR_IO, else the best that works */
+    unsigned depth;     /* transfers the engine has in flight, of whole buffers */
     uint64_t pool_bytes_max;
 };
 
-/* An open file: fd goes through the page cache, dfd (or -1) around it. slot belongs to the ring. */
+/* An open file: fd goes through the page cache, dfd (or -1) around it. Where they are the same, one
+ * thread reads it, and whatever it reads goes around. slot belongs to the ring. */
 struct weir_file {
     int fd, dfd;
     int slot;
@@ -54,6 +55,8 @@ const char *weir_io_uring_fault(void);
 /* Transfers req (READ or WRITE) on file. Reads that find all their bytes in the page cache
  * complete at once, on the submitter's thread; so do blocking requests. */
 void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *file);
+/* Sends off what waits in the batch. */
+void weir_io_flush(struct weir_io *io, struct weir_plug *plug);
 /* Runs task(req), which sets req->code, and then completes req. */
 void weir_io_task(struct weir_io *io, struct weir_req *req, void (*task)(struct weir_req *req));
 /* Closes the descriptors; the file must have no transfer in flight. */
@@ -80,8 +83,8 @@ void weir_workers_submit(struct weir_workers *workers, struct weir_req *req);
 struct weir_uring;
 int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned depth);
 void weir_uring_close(struct weir_uring *uring);
-/* 0, or -errno and the request is not taken: no thread or no ring can be had. */
-int weir_uring_submit(struct weir_uring *uring, struct weir_req *req);
+/* A list of requests. 0, or -errno and none is taken: no thread or no ring can be had. */
+int weir_uring_submit(struct weir_uring *uring, struct weir_req *head, struct weir_req *last);
 /* Gives the file's slot back; waits until the ring's thread has done it. */
 void weir_uring_forget(struct weir_uring *uring, struct weir_file *file);
 /* 0, or -errno if this kernel or container refuses a ring of that depth. */

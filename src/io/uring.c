@@ -1,8 +1,9 @@
 /* uring.c - the io_uring engine: one thread owns the ring, everybody else hands it requests.
  *
  * The thread starts with the first request. It sleeps in the kernel, waiting for completions; an
- * eventfd read kept in flight wakes it for new requests. Each goes to the kernel as it is taken: a
- * batch would keep the device waiting while its other requests are prepared.
+ * eventfd read kept in flight wakes it for new requests. Each goes to the kernel as it is taken:
+ * the device would wait while others are prepared. But those that were sent as a batch go together:
+ * where they lie beside each other the kernel makes one request of them.
  * Buffers of the pool and files are registered in small tables when the kernel and RLIMIT_MEMLOCK
  * allow it; without either, everything still works.
  */
@@ -262,7 +263,8 @@ static bool take(struct weir_uring *u)
         u->in_flight++;
         u->bytes_in_flight += req->len;
         prepare(u, req);
-        submit(u, false);
+        if (!req->io.has_next || is_full(u)) /* it may be done, and gone, with the submit */
+            submit(u, false);
         pthread_mutex_lock(&u->lock);
     }
     bool more = !u->stop || u->head || u->in_flight;
@@ -330,14 +332,13 @@ static void wake(struct weir_uring *u)
     assert(n == sizeof one);
 }
 
-int weir_uring_submit(struct weir_uring *u, struct weir_req *req)
+int weir_uring_submit(struct weir_uring *u, struct weir_req *head, struct weir_req *last)
 {
-    req->next = NULL;
     pthread_mutex_lock(&u->lock);
     int code = start(u);
     if (!code) {
-        *u->tail = req;
-        u->tail = &req->next;
+        *u->tail = head;
+        u->tail = &last->next;
         wake(u);
     }
     pthread_mutex_unlock(&u->lock);

@@ -33,7 +33,7 @@ static int open_sealed(weir_object *obj)
     struct weir_blob_stat stat;
     snprintf(obj->data_name, sizeof obj->data_name, "%.*s", (int)seal->data_name_size,
              seal->data_name);
-    int code = weir_store_blob_open(obj->store, obj->data_name, &obj->blob, &stat);
+    int code = weir_store_blob_open(obj->store, obj->data_name, &obj->blob, &stat, &obj->once);
     if (code == -ENOENT)
         return data_missing(obj);
     if (code)
@@ -60,7 +60,7 @@ static int open_foreign(weir_object *obj)
 {
     struct weir_blob_stat stat;
     strcpy(obj->data_name, obj->key);
-    int code = weir_foreign_open(&obj->blob, &stat, obj->store, obj->key);
+    int code = weir_foreign_open(&obj->blob, &stat, obj->store, obj->key, &obj->once);
     if (code)
         return code;
     if (stat.size > WEIR_OBJECT_BYTES_MAX)
@@ -92,8 +92,10 @@ static void forget(weir_object *obj)
     weir_learned_free(&obj->learned);
 }
 
-static int open_once(weir_object *obj)
+/* One look at what is there. */
+static int look(weir_object *obj, bool once)
 {
+    obj->once = once;
     int code = weir_sealed_load(&obj->sealed, obj->store, obj->key);
     bool is_void = !code && obj->sealed.seal.kind == WEIR_SEAL_VOID;
     if (is_void)
@@ -122,7 +124,7 @@ static int admit(weir_object *obj)
     return code;
 }
 
-int weir_object_open(weir_object **out, weir_store *store, const char *key)
+static int open_object(weir_object **out, weir_store *store, const char *key, bool once)
 {
     int code = weir_store_check(store);
     if (!code)
@@ -136,7 +138,7 @@ int weir_object_open(weir_object **out, weir_store *store, const char *key)
     strcpy(obj->key, key);
     code = -EAGAIN;
     for (int tries = 0; code == -EAGAIN && tries < WEIR_LOOKS_MAX; tries++)
-        code = open_once(obj);
+        code = look(obj, once);
     if (code == -ENOENT)
         weir_fail(ENOENT, "there is no object '%s' in '%s'", key, store->url);
     if (code == -EAGAIN)
@@ -155,6 +157,16 @@ int weir_object_open(weir_object **out, weir_store *store, const char *key)
         obj->info.algorithm = "";
     *out = obj;
     return 0;
+}
+
+int weir_object_open(weir_object **out, weir_store *store, const char *key)
+{
+    return open_object(out, store, key, false);
+}
+
+int weir_object_open_once(weir_object **out, weir_store *store, const char *key)
+{
+    return open_object(out, store, key, true);
 }
 
 const weir_info *weir_object_info(const weir_object *obj)

@@ -4,15 +4,20 @@
  *         -> the last WRITE syncs -> COMMIT under a name only this writer owns
  *         -> PUT of the seal: the object exists -> a plain name for people
  *
+ * What stands in front may come last (weir_put_lead): then the buffers that it is in are kept until
+ * then, and what follows them is on its way.
+ *
  * A handle belongs to one thread. Completions only give buffers back and queue the request.
  */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "store/store.h"
 #include "util/err.h"
+#include "util/huge.h"
 #include "util/sys.h"
 
 enum {
@@ -34,7 +39,10 @@ struct weir_put {
 
     char *buf; /* being filled, or NULL */
     size_t fill;
-    uint64_t offset; /* bytes handed to the tier */
+    uint64_t offset; /* bytes before those that are being filled */
+    char *front;     /* the first buffers, if their first head_bytes come last; else NULL */
+    size_t front_bytes, head_bytes;
+    bool has_head;
     uint8_t *sums;
     uint64_t blocks, sums_room;
 
@@ -173,7 +181,7 @@ static int plain_free(weir_put *put)
     for (int looks = 0; !code && looks < WEIR_LOOKS_MAX; looks++) {
         struct weir_handle *blob;
         struct weir_blob_stat stat;
-        code = weir_foreign_open(&blob, &stat, put->store, put->key);
+        code = weir_foreign_open(&blob, &stat, put->store, put->key, NULL);
         if (!code) {
             weir_handle_close(blob);
             return weir_fail(EEXIST, "'%s' exists already, as a plain file that Weir did not write",
@@ -260,12 +268,13 @@ static void drain(weir_put *put)
         collect(put);
 }
 
-static int sum_blocks(weir_put *put, const char *data, size_t size)
+/* Of the piece that begins at `at`, where a block does. */
+static int sum_blocks(weir_put *put, const char *data, size_t size, uint64_t at)
 {
-    uint64_t more = weir_seal_blocks(size, put->block_bytes);
-    if (put->blocks + more > put->sums_room) {
+    uint64_t block = at / put->block_bytes, end = block + weir_seal_blocks(size, put->block_bytes);
+    if (end > put->sums_room) {
         uint64_t room = put->sums_room ? 2 * put->sums_room : SUMS_ROOM_MIN;
-        while (room < put->blocks + more)
+        while (room < end)
             room *= 2;
         uint8_t *sums = weir_realloc(put->sums, room * WEIR_SUM_BYTES);
         if (!sums)
@@ -273,9 +282,11 @@ static int sum_blocks(weir_put *put, const char *data, size_t size)
         put->sums = sums;
         put->sums_room = room;
     }
-    for (size_t at = 0; at < size; at += put->block_bytes) {
-        size_t n = size - at < put->block_bytes ? size - at : put->block_bytes;
-        weir_sum(put->sums + put->blocks++ * WEIR_SUM_BYTES, data + at, n);
+    if (end > put->blocks)
+        put->blocks = end;
+    for (size_t done = 0; done < size; done += put->block_bytes) {
+        size_t n = size - done < put->block_bytes ? size - done : put->block_bytes;
+        weir_sum(put->sums + block++ * WEIR_SUM_BYTES, data + done, n);
     }
     return 0;
 }
@@ -293,19 +304,19 @@ static int create_sink(weir_put *put, bool small)
     return code;
 }
 
-/* Hands one piece (whole blocks, but for the last) to the tier. Memory that is not the caller's is
- * given back when it is written, or when it cannot be. */
-static int send_piece(weir_put *put, char *data, size_t size, int whose, bool last)
+/* Hands one piece (whole blocks, but for the object's last) to the tier. Memory that is not the
+ * caller's is given back when it is written, or when it cannot be. */
+static int send_piece(weir_put *put, char *data, size_t size, uint64_t at, int whose, bool last)
 {
     int code = 0;
-    if (weir_seal_blocks(put->offset + size, put->block_bytes) > WEIR_BLOCKS_MAX)
+    if (weir_seal_blocks(at + size, put->block_bytes) > WEIR_BLOCKS_MAX)
         code = weir_fail(EFBIG, "'%s' is larger than %llu bytes, the limit with blocks of %u",
                          put->key, (unsigned long long)WEIR_BLOCKS_MAX * put->block_bytes,
                          put->block_bytes);
     if (!code)
-        code = sum_blocks(put, data, size);
+        code = sum_blocks(put, data, size, at);
     if (!code && !put->sink)
-        code = create_sink(put, last && !put->offset && size < WEIR_BUFFER_BYTES);
+        code = create_sink(put, last && size < WEIR_BUFFER_BYTES);
     while (!code && (!put->idle || (last && put->in_flight))) {
         collect(put);
         code = put->code;
@@ -321,36 +332,47 @@ static int send_piece(weir_put *put, char *data, size_t size, int whose, bool la
     req->handle = put->sink;
     req->buf = data;
     req->len = size;
-    req->off = put->offset;
+    req->off = at;
     req->sync = last;
     req->blocking = last && size < WEIR_BUFFER_BYTES; /* small: not worth waking a thread */
     req->owner = data;
     req->tag = (uint64_t)whose;
-    put->offset += size;
     weir_req_push(req, write_done, put);
     weir_tier_submit(put->store->tier, req);
     return 0;
 }
 
+/* Is the last of the front being filled? */
+static bool fills_front(const weir_put *put)
+{
+    return put->front && put->buf == put->front + put->front_bytes - WEIR_BUFFER_BYTES;
+}
+
 static int send_buffer(weir_put *put, bool last)
 {
+    bool is_front = fills_front(put);
     char *buf = put->buf;
     size_t fill = put->fill;
+    uint64_t at = put->offset;
     put->buf = NULL;
     put->fill = 0;
-    return send_piece(put, buf, fill, POOLED, last);
+    put->offset += fill;
+    return is_front ? 0 : send_piece(put, buf, fill, at, POOLED, last);
 }
 
 int weir_put_lend(weir_put *put, void *data, size_t size)
 {
     int code = weir_store_check(put->store);
-    assert(put->release && !put->buf && put->offset % WEIR_BUFFER_BYTES == 0);
+    assert(put->release && !put->buf && !put->front && put->offset % WEIR_BUFFER_BYTES == 0);
     if (!code && put->code)
         code = put_failed(put, put->code);
-    if (!code)
-        return send_piece(put, data, size, LENT, size < WEIR_BUFFER_BYTES);
-    give_back(put, data, LENT);
-    return code;
+    if (code) {
+        give_back(put, data, LENT);
+        return code;
+    }
+    uint64_t at = put->offset;
+    put->offset += size;
+    return send_piece(put, data, size, at, LENT, size < WEIR_BUFFER_BYTES);
 }
 
 int weir_put_buffer(weir_put *put, void **buf, size_t *cap)
@@ -392,7 +414,8 @@ static int write_in_place(weir_put *put, const char **data, size_t *size)
     if (!code && put->buf)
         return 0; /* a partial buffer: not at a boundary */
     while (!code && *size >= WEIR_BUFFER_BYTES) {
-        code = send_piece(put, (char *)*data, WEIR_BUFFER_BYTES, CALLERS, false);
+        code = send_piece(put, (char *)*data, WEIR_BUFFER_BYTES, put->offset, CALLERS, false);
+        put->offset += WEIR_BUFFER_BYTES;
         *data += WEIR_BUFFER_BYTES;
         *size -= WEIR_BUFFER_BYTES;
     }
@@ -424,6 +447,55 @@ int weir_put_write(weir_put *put, const void *data, size_t size)
     return code;
 }
 
+/* ---- what comes last ---- */
+
+int weir_put_lead(weir_put *put, size_t size)
+{
+    assert(size && !put->buf && !put->offset && !put->front);
+    size_t buffers = (size + WEIR_BUFFER_BYTES - 1) / WEIR_BUFFER_BYTES;
+    put->front = weir_huge_map(buffers * WEIR_BUFFER_BYTES);
+    if (!put->front)
+        return put_failed(put, weir_fail_memory());
+    put->front_bytes = buffers * WEIR_BUFFER_BYTES;
+    put->head_bytes = size;
+    put->offset = put->front_bytes - WEIR_BUFFER_BYTES;
+    put->buf = put->front + put->offset;
+    put->fill = size - put->offset;
+    return 0;
+}
+
+void weir_put_head(weir_put *put, const void *data, size_t size)
+{
+    assert(put->front && size == put->head_bytes && !put->has_head);
+    memcpy(put->front, data, size);
+    put->has_head = true;
+}
+
+int weir_put_meta(weir_put *put, const void *meta, size_t size)
+{
+    assert(size <= WEIR_META_BYTES_MAX && !put->committed);
+    void *copy = weir_alloc(size);
+    if (!copy)
+        return weir_fail_memory();
+    free(put->meta);
+    put->meta = memcpy(copy, meta, size);
+    put->meta_size = size;
+    return 0;
+}
+
+/* All but the front is sent. */
+static int send_front(weir_put *put)
+{
+    size_t size = put->offset < put->front_bytes ? (size_t)put->offset : put->front_bytes;
+    int code = 0;
+    assert(put->has_head);
+    for (size_t at = 0; !code && at < size; at += WEIR_BUFFER_BYTES) {
+        size_t n = size - at < WEIR_BUFFER_BYTES ? size - at : WEIR_BUFFER_BYTES;
+        code = send_piece(put, put->front + at, n, at, CALLERS, at + n == size);
+    }
+    return code;
+}
+
 /* ---- the commit ---- */
 
 /* Removes what was written, and nothing else that may stand under that name. What stays is
@@ -441,7 +513,9 @@ static int finish_data(weir_put *put)
 {
     int code = put->code ? put_failed(put, put->code) : 0;
     if (!code && put->fill) /* a buffer may have been asked for and left empty */
-        code = send_buffer(put, true);
+        code = send_buffer(put, !put->front);
+    if (!code && put->front)
+        code = send_front(put);
     drain(put);
     if (!code && put->code)
         code = put_failed(put, put->code);
@@ -594,8 +668,10 @@ void weir_put_close(weir_put *put)
     if (weir_store_check(put->store))
         return; /* the parent's, after fork() */
     drain(put);
-    if (put->buf)
+    if (put->buf && !fills_front(put))
         weir_pool_put(put->pool, put->buf);
+    if (put->front)
+        munmap(put->front, put->front_bytes);
     weir_handle_close(put->sink);
     weir_pool_release(put->pool);
     put_free(put);

@@ -59,7 +59,7 @@ static int remove_sealed(weir_store *store, const char *key, const struct weir_s
     struct weir_handle *blob = NULL;
     snprintf(data_name, sizeof data_name, "%.*s", (int)found->seal.data_name_size,
              found->seal.data_name);
-    int code = weir_store_blob_open(store, data_name, &blob, NULL);
+    int code = weir_store_blob_open(store, data_name, &blob, NULL, NULL);
     if (code && code != -ENOENT) /* missing data is no reason to keep a seal */
         return code;
     code = remove_seal(store, key, found, blob, &reuse);
@@ -75,7 +75,7 @@ static int no_object(weir_store *store, const char *key)
 {
     struct weir_handle *blob;
     struct weir_blob_stat stat;
-    int code = weir_foreign_open(&blob, &stat, store, key);
+    int code = weir_foreign_open(&blob, &stat, store, key, NULL);
     if (code == -ENOENT)
         return weir_fail(ENOENT, "there is no object '%s' in '%s'", key, store->url);
     if (code == -EAGAIN)

@@ -44,6 +44,7 @@ struct scan {
     struct weir_queue done;
     struct slot *idle;
     struct weir_trial trial;
+    struct weir_plug plug; /* what of it is not under way yet */
     unsigned in_flight;
     const struct weir_span *bad; /* one that a failure is about, or NULL */
     int code;
@@ -69,7 +70,8 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 struct unit {
     struct weir_range range;
     const struct weir_span *spans; /* the first that may want some of it */
-    char *place;                   /* where it can land in the caller's memory, or NULL */
+    char *place;                   /* where it can land in the caller's memory, or NULL, */
+    size_t room;                   /* and so much may be written there */
 };
 
 /* All of an object that is too small to be read around the page cache: it may land anywhere, and
@@ -111,6 +113,9 @@ static bool next_unit(const struct scan *scan, struct unit *out)
            wanted.begin < limit && wanted.begin - end <= GAP_BYTES_MAX);
     out->range = (struct weir_range){begin, end};
     out->place = place_of(scan, span, &first, &out->range);
+    out->room = end - begin;
+    if (span->is_padded)
+        out->room = (out->room + WEIR_IO_ALIGN - 1) & ~(size_t)(WEIR_IO_ALIGN - 1);
     return true;
 }
 
@@ -172,10 +177,11 @@ static bool send_unit(struct scan *scan, const struct unit *unit, bool only)
     req->handle = scan->obj->blob;
     req->buf = buf;
     req->len = unit->range.end - unit->range.begin;
-    req->cap = in_place ? req->len : WEIR_BUFFER_BYTES;
+    req->cap = in_place ? unit->room : WEIR_BUFFER_BYTES;
     req->off = unit->range.begin;
     req->keep = scan->store->keeps;
     req->blocking = only; /* nothing else is under way: no thread need be woken */
+    req->plug = scan->obj->once ? &scan->plug : NULL;
     weir_req_push(req, weir_queue_done, &scan->done);
     weir_tier_submit(scan->store->tier, req);
     return true;
@@ -288,6 +294,7 @@ static void run_pipeline(struct scan *scan)
     while (scan->in_flight || (more && !scan->code)) {
         while (more && !scan->code && scan->idle && send_unit(scan, &unit, only))
             more = find_unit(scan, &unit);
+        weir_io_flush(scan->store->io, &scan->plug);
         if (scan->in_flight)
             take_unit(scan);
     }

@@ -8,6 +8,7 @@
 #ifndef WEIR_STORE_SPAN_H
 #define WEIR_STORE_SPAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct weir_span {
     uint64_t off_step; /* from row to row, at least size; of no meaning with one row */
     uint64_t to_step;
     char *to;            /* NULL: the bytes are only verified */
+    bool is_padded;      /* behind the last row, up to a whole page, anything may be written */
     uint32_t group, tag; /* the asker's own */
 };
 

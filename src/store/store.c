@@ -118,15 +118,18 @@ int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *
 }
 
 int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
-                         struct weir_blob_stat *stat)
+                         struct weir_blob_stat *stat, bool *once)
 {
     struct weir_req req;
     weir_req_init(&req, WEIR_OP_OPEN);
     req.name = name;
+    req.once = once && *once;
     int code = weir_tier_call(store->tier, &req);
     if (code)
         return code;
     *out = req.handle;
+    if (once)
+        *once = req.once;
     if (stat)
         *stat = req.stat;
     return 0;

@@ -63,9 +63,9 @@ void weir_store_read_bytes(weir_store *store, uint64_t out[WEIR_READ_WAYS]);
 int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat);
 /* The same, and makes sure that the name survives a power loss: its maker may not have. */
 int weir_store_settle(weir_store *store, const char *name);
-/* stat may be NULL. */
+/* stat and once (weir_req) may be NULL. */
 int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
-                         struct weir_blob_stat *stat);
+                         struct weir_blob_stat *stat, bool *once);
 int weir_store_drop(weir_store *store, const char *name);
 /* The plain name of an object, for as long as its seal is this record, which is made durable first
  * unless it is that already. */
@@ -116,6 +116,10 @@ int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size
 /* Gives a sealed object its plain name, and makes its seal durable: a writer that was killed may
  * have come to neither. That it cannot be is no failure. */
 void weir_object_settle(const weir_object *obj);
+/* weir_object_open() by one thread that reads all of the object, one time: small files come around
+ * the page cache then, many at once. */
+int weir_object_open_once(weir_object **out, weir_store *store, const char *key);
+
 /* The SHA-256 of an object's seal, by which a log names it; zeros for a foreign object. */
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
 /* The same of what was just committed. */
@@ -126,6 +130,14 @@ void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
  * for the last of all; a put that is lent memory is given bytes in no other way. */
 void weir_put_lender(weir_put *put, void (*release)(void *arg, void *data), void *arg);
 int weir_put_lend(weir_put *put, void *data, size_t size);
+
+/* Before anything is written: the first `size` bytes come last. They are kept in memory until then,
+ * up to the end of a buffer; what is written meanwhile stands behind them. */
+int weir_put_lead(weir_put *put, size_t size);
+/* These are they, before the commit. */
+void weir_put_head(weir_put *put, const void *data, size_t size);
+/* Other metadata than those that were given first, which may not have known them. */
+int weir_put_meta(weir_put *put, const void *meta, size_t size);
 
 /* Flags of weir_put_options that only this library's own writers use: the object is part of the
  * save (set.h) whose prefix this is. Without it, gc does not delete the object with the save. */
@@ -145,7 +157,7 @@ enum { WEIR_LOOKS_MAX = 8 }; /* how often one looks again while objects come and
 /* Opens the plain file at key if it is somebody else's, not the plain name of an object. -ENOENT if
  * there is none, -EAGAIN if an object is there, or came or went meanwhile: look again. */
 int weir_foreign_open(struct weir_handle **out, struct weir_blob_stat *stat, weir_store *store,
-                      const char *key);
+                      const char *key, bool *once);
 
 struct weir_learned {
     uint8_t *sums;  /* of every block, or NULL */

@@ -51,6 +51,14 @@ int weir_file_open_direct(struct weir_dir *dir, const char *base, uint64_t ino, 
     return fd;
 }
 
+/* What is read once does not belong into the page cache, unless it is there; a second descriptor
+ * for that would be most of what a small file costs. */
+static bool opens_around(int fd, const struct weir_sys_stat *st)
+{
+    return st->size && st->size < WEIR_IO_DIRECT_BYTES_MIN &&
+           weir_sys->resident(fd, 0, st->size) != 1 && !weir_sys->set_direct(fd, true);
+}
+
 static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
                    struct weir_req *req)
 {
@@ -66,7 +74,10 @@ static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         return weir_fail_memory();
     }
     *blob = (struct file_blob){{blob_close}, t, {.fd = fd, .dfd = -1, .label = label}};
-    if (st.size >= WEIR_IO_DIRECT_BYTES_MIN) /* else it is not worth a second descriptor */
+    req->once = req->once && opens_around(fd, &st);
+    if (req->once)
+        blob->file.dfd = fd;
+    else if (st.size >= WEIR_IO_DIRECT_BYTES_MIN) /* else it is not worth a second descriptor */
         blob->file.dfd = weir_file_open_direct(dir, base, st.ino, O_RDONLY);
     req->handle = &blob->handle;
     req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};

@@ -70,6 +70,12 @@ struct weir_space {
     uint64_t free_bytes, total_bytes;
 };
 
+/* Reads that go to the device together, where they may become one: those of small files that were
+ * written one after the other. Who submits them has it, and flushes it (io.h). */
+struct weir_plug {
+    struct weir_req *head, *last;
+};
+
 struct weir_req;
 typedef void (*weir_req_fn)(struct weir_req *req, void *arg);
 
@@ -83,6 +89,8 @@ struct weir_req {
     bool blocking; /* the submitter would only wait: the work may run on its thread */
     bool small;    /* CREATE: one small write follows; do not preallocate, do not go direct */
     bool keep;     /* READ: it will be read again: it may go through the kernel's cache, and stay */
+    bool once;     /* OPEN: one thread will read all of it, one time; out: it is small, and is read
+                      around the kernel's cache, best in a batch with others */
     bool sync;     /* WRITE: durable when complete; the handle's other writes are complete */
     bool dry;      /* SWEEP: only count */
     bool deep;     /* LIST: all files below, whatever the level; -ENOTSUP where there are levels */
@@ -98,6 +106,7 @@ struct weir_req {
     size_t len; /* wanted */
     size_t cap; /* READ: bytes that may be written at buf; at least len */
     uint64_t off;
+    struct weir_plug *plug; /* READ: it may wait there until that is flushed; NULL */
 
     uint64_t result;
     struct weir_blob_stat stat;
@@ -114,6 +123,7 @@ struct weir_req {
         unsigned pending; /* answers the ring still owes */
         int sync_answer;
         bool direct, finished;
+        bool has_next; /* the next one in the queue goes with it */
         void (*task)(struct weir_req *req);
     } io;
 

@@ -253,6 +253,11 @@ static int real_resident(int fd, uint64_t off, uint64_t len)
     return errno == ENOSYS || errno == EPERM ? resident_by_mincore(fd, off, len) : 0;
 }
 
+static int real_set_direct(int fd, bool direct)
+{
+    return fcntl(fd, F_SETFL, direct ? O_DIRECT : 0) < 0 ? -errno : 0;
+}
+
 static int real_advise(int fd, int advice)
 {
     return -posix_fadvise(fd, 0, 0, advice);
@@ -417,6 +422,7 @@ const struct weir_sys weir_sys_real = {
     .map_all = real_map_all,
     .map_resident = real_map_resident,
     .resident = real_resident,
+    .set_direct = real_set_direct,
     .advise = real_advise,
     .now_ns = real_now_ns,
     .sleep_ns = real_sleep_ns,

@@ -67,6 +67,7 @@ struct weir_sys {
     int (*map_resident)(const void *data, size_t size);
     /* 1 if all of the range is in the page cache, 0 if not or not known. */
     int (*resident)(int fd, uint64_t off, uint64_t len);
+    int (*set_direct)(int fd, bool direct); /* transfers go around the page cache, or through it */
     /* What the page cache may do with a file: POSIX_FADV_…, of all of it. */
     int (*advise)(int fd, int advice);
     uint64_t (*now_ns)(enum weir_clock clock);

@@ -234,3 +234,14 @@ def test_a_damaged_source_is_named(weir):
     error = weir.fails("data", "pack", "a", "b", "--format", "wds", "--shard-size", "64K")
     assert "shard.00001.mds" in error and "damaged" in error
     shutil.rmtree(weir.cwd / "a")
+
+
+def test_as_many_jobs_as_may_be(weir):
+    """Each has a file beside its shard, too: a store bears so many writers, and no more."""
+    tokens = bytes(n % 256 for n in range(5 << 20))
+    weir.file("ids/train.bin", tokens)
+    pack(weir, "ids", "many", "tokens", "--layout", "megatron", "--jobs", "32",
+         "--source-options", "dtype=u16&seq_len=512")
+    shards = sorted((weir.cwd / "many").glob("tokens_*.bin"))
+    assert len(shards) > 64 and len(list((weir.cwd / "many").glob("*.idx"))) == len(shards)
+    assert b"".join(p.read_bytes() for p in shards) == tokens

@@ -195,6 +195,13 @@ static int call_resident(int fd, uint64_t off, uint64_t len)
     return (int)(weir_rng_next(&sim.weather) & 1);
 }
 
+/* Here all transfers are alike. */
+static int call_set_direct(int fd, bool direct)
+{
+    (void)fd, (void)direct;
+    return 0;
+}
+
 static int call_map_resident(const void *data, size_t size)
 {
     (void)data, (void)size;
@@ -277,6 +284,7 @@ const struct weir_sys sim_sys = {
     .map_all = call_map_all,
     .map_resident = call_map_resident,
     .resident = call_resident,
+    .set_direct = call_set_direct,
     .advise = call_advise,
     .now_ns = call_now_ns,
     .sleep_ns = sim_sleep,

@@ -327,29 +327,45 @@ static void fields_that_do_not_fit(void)
     CHECK_EQ(writer->open(&w, &how), -EINVAL);
 }
 
-/* The same bytes, whether room was made for the head, for one that came out larger, or none: the
- * first is one piece. */
-static void room_for_the_head(void)
+static void hand_over(void *w, struct weir_growing *out)
+{
+    struct weir_made made;
+    writer->drain(w, &made);
+    CHECK(!made.head_size);
+    OK(weir_made_join(&made, out));
+}
+
+/* The same bytes, whenever they are handed over; and as many in front as were expected. */
+static void handed_over_in_parts(void)
 {
     struct weir_writing how = {.schema = schema_text, .codec = ""};
-    static const uint64_t expected[] = {0, 3, 2, 3};
-    struct weir_growing shards[4] = {0};
+    struct weir_growing shards[8] = {0};
     void *w;
     OK(writer->open(&w, &how));
-    for (int i = 0; i < 4; i++) {
+    for (unsigned when = 0; when < 8; when++) { /* a bit for each sample */
+        struct weir_growing body = {0};
         struct weir_made made;
-        if (i)
-            OK(writer->expect(w, expected[i]));
+        uint64_t expected;
+        OK(writer->expect(w, 3, &expected));
         add(w, 1, "one", "x");
+        if (when & 1)
+            hand_over(w, &body);
         add(w, 2, "", "yy");
+        if (when & 2)
+            hand_over(w, &body);
         add(w, 3, "three", "z");
+        if (when & 4)
+            hand_over(w, &body);
         OK(writer->finish(w, &made));
-        CHECK_EQ(made.head_size == 0, expected[i] == 3);
-        OK(weir_made_join(&made, &shards[i]));
-        CHECK(shards[i].size == shards[0].size &&
-              !memcmp(shards[i].data, shards[0].data, shards[0].size));
+        CHECK_EQ(made.head_size, expected);
+        OK(weir_growing_add(&shards[when], made.head, made.head_size));
+        OK(weir_growing_add(&shards[when], body.data, body.size));
+        OK(weir_growing_add(&shards[when], made.body, made.body_size));
+        CHECK(shards[when].size == shards[0].size &&
+              !memcmp(shards[when].data, shards[0].data, shards[0].size));
+        weir_growing_free(&body);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 8; i++)
         weir_growing_free(&shards[i]);
     writer->close(w);
 }
@@ -385,7 +401,7 @@ int main(void)
     RUN(schemas_that_are_none);
     RUN(fields_that_do_not_fit);
     RUN(booleans_are_bytes);
-    RUN(room_for_the_head);
+    RUN(handed_over_in_parts);
     weir_format_mds.schema_close(schema);
     return TEST_RESULT;
 }

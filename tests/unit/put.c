@@ -3,6 +3,8 @@
  */
 #include <sys/file.h>
 
+#include "io/io.h"
+#include "store/store.h"
 #include "stores.h"
 #include "util/sys.h"
 
@@ -236,6 +238,88 @@ static void too_many_writers(void)
     data_free(data, 1);
 }
 
+/* What stands in front comes last: bytes [0, head) after the others, which come in two writes. */
+static void put_head_last(weir_store *to, const char *key, size_t head, size_t size, size_t cut)
+{
+    weir_put_options opts;
+    weir_put_result result;
+    weir_put *put;
+    uint8_t *data = data_buffer(size, 1);
+    data_fill(data, size, size, 0);
+    cut = cut > size - head ? size - head : cut;
+    weir_put_options_init(&opts);
+    opts.block_bytes = 65536;
+    opts.meta = "before";
+    opts.meta_bytes = 6;
+    OK(weir_put_open(&put, to, key, &opts));
+    OK(weir_put_lead(put, head));
+    OK(weir_put_write(put, data + head, cut));
+    OK(weir_put_write(put, data + head + cut, size - head - cut));
+    weir_put_head(put, data, head);
+    OK(weir_put_meta(put, "after it", 8));
+    OK(weir_put_commit(put, &result));
+    CHECK_EQ(result.size_bytes, size);
+    weir_put_close(put);
+    data_free(data, 1);
+}
+
+static void head_comes_last(void)
+{
+    enum { MIB = 1 << 20 };
+    static const size_t heads[] = {1, 24, 65536, MIB - 1, MIB, MIB + 1, 2 * MIB + 5};
+    static const size_t bodies[] = {0, 1, 65536, MIB - 24, MIB, 5 * MIB + 777, 20 * MIB};
+    static const char *const urls[] = {"mem:", NULL, NULL, NULL};
+    static const char *const engines[] = {NULL, "uring", "threads", "inline"};
+    for (int i = 0; i < 4; i++) {
+        if (i == 1 && weir_io_uring_fault())
+            continue;
+        weir_store *to = store_at(urls[i] ? urls[i] : tmp_path("lead"), engines[i]);
+        for (size_t h = 0; h < sizeof heads / sizeof heads[0]; h++)
+            for (size_t b = 0; b < sizeof bodies / sizeof bodies[0]; b++) {
+                size_t size = heads[h] + bodies[b];
+                weir_object *obj;
+                put_head_last(to, "k", heads[h], size, b % 2 ? bodies[b] / 3 : 17 * MIB);
+                get_seed(to, "k", size, size);
+                OK(weir_object_open(&obj, to, "k"));
+                CHECK_EQ(weir_object_info(obj)->meta_bytes, 8);
+                CHECK(!memcmp(weir_object_info(obj)->meta, "after it", 8));
+                weir_object_close(obj);
+                OK(weir_remove(to, "k"));
+            }
+        weir_store_close(to);
+    }
+}
+
+/* Without its head it is closed: nothing stays. And one that fails in the middle. */
+static void head_that_never_comes(void)
+{
+    uint8_t *data = data_buffer(8 << 20, 1);
+    weir_put *put;
+    memset(data, 0, 8 << 20);
+    OK(weir_put_open(&put, store, "headless", NULL));
+    OK(weir_put_lead(put, 100));
+    OK(weir_put_write(put, data, 5 << 20));
+    weir_put_close(put);
+    OK(weir_put_open(&put, store, "headless", NULL));
+    OK(weir_put_lead(put, 100));
+    weir_put_close(put);
+    CHECK_EQ(get_code(store, "headless"), -ENOENT);
+    CHECK(nothing_left());
+    weir_store *full = store_at("mem:?size=3M", NULL);
+    OK(weir_put_open(&put, full, "k", NULL));
+    OK(weir_put_lead(put, 100));
+    int code = 0;
+    for (int i = 0; !code && i < 8; i++)
+        code = weir_put_write(put, data, 8 << 20);
+    CHECK_EQ(code, -ENOSPC);
+    weir_put_head(put, data, 100);
+    CHECK_EQ(weir_put_commit(put, NULL), -ENOSPC);
+    weir_put_close(put);
+    CHECK_EQ(get_code(full, "k"), -ENOENT);
+    weir_store_close(full);
+    data_free(data, 1);
+}
+
 /* What could not be read again is refused before it is written. */
 static void seals_that_would_be_too_long(void)
 {
@@ -296,6 +380,8 @@ int main(void)
     RUN(second_writer);
     RUN(after_a_failure);
     RUN(too_many_writers);
+    RUN(head_comes_last);
+    RUN(head_that_never_comes);
     RUN(seals_that_would_be_too_long);
     weir_store_close(store);
     return TEST_RESULT;
