@@ -37,7 +37,7 @@ static const struct weir_opt options[] = {
     {"dtype", 0, WEIR_OPT_TEXT, AT(dtype), NULL, "TYPE",
      "of token files: u16 or u32, which is i32 in megatron's (default: as the source's)", 0, 0},
     {"jobs", 'j', WEIR_OPT_NUMBER, AT(jobs), "4", "N",
-     "shards made at once, each of them in memory", 1, WEIR_PACK_JOBS_MAX},
+     "shards made at once, in memory if they are compressed", 1, WEIR_PACK_JOBS_MAX},
     {"source-format", 0, WEIR_OPT_TEXT, AT(source_format), NULL, "FORMAT",
      "what is read (default: as it looks)", 0, 0},
     {"source-options", 0, WEIR_OPT_TEXT, AT(options), NULL, "A=B&C=D",

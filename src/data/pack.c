@@ -10,6 +10,7 @@
 #include "data/ahead.h"
 #include "data/codec.h"
 #include "data/pack_parts.h"
+#include "store/store.h"
 #include "util/json.h"
 #include "util/sys.h"
 #include "util/team.h"
@@ -83,11 +84,10 @@ static int check(struct weir_packing *p)
     return code ? code : read_fields(p);
 }
 
-/* A store bears so many writers at once; a file beside a shard is another. */
+/* Each job writes a shard; a file beside that is another. */
 static uint32_t jobs_of(const struct weir_packing *p)
 {
-    enum { WRITERS = 32 };
-    uint32_t most = p->to_format->writer->beside ? WRITERS / 2 : WRITERS;
+    uint32_t most = weir_store_writers_max(p->store) / (p->to_format->writer->beside ? 2 : 1);
     return p->opts->jobs < most ? p->opts->jobs : most;
 }
 

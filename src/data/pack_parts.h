@@ -23,7 +23,8 @@ struct weir_packing {
     uint32_t shards;
     uint64_t *first;                        /* shards + 1: the first sample of each */
     uint64_t *begin;                        /* the same in bytes of samples */
-    uint64_t extra;                         /* bytes that the format adds to the first sample */
+    uint64_t extra;                         /* bytes that the format adds to the first sample, */
+    bool shrinks;                           /* or it takes some away */
     char digest[2 * WEIR_SHA256_BYTES + 1]; /* of all that decides what is written */
     struct weir_written *written;
     _Atomic uint32_t kept;

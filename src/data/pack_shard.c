@@ -85,11 +85,17 @@ static bool is_streamed(const struct weir_packing *p)
     return !p->opts->codec[0];
 }
 
-/* Somewhat more than it will have, so that its space is allocated once. */
+/* Somewhat more than it will have, so that its space is allocated once; 0 if that cannot be said.
+ * By the first sample, which may be another than the rest: it is not believed for much. */
 static uint64_t guess_bytes(const struct weir_packing *p, uint32_t i)
 {
-    enum { MORE = 1 << 20 };
-    return p->begin[i + 1] - p->begin[i] + (p->first[i + 1] - p->first[i]) * p->extra + MORE;
+    uint64_t bytes = p->begin[i + 1] - p->begin[i], extra;
+    if (p->shrinks)
+        return 0;
+    if (__builtin_mul_overflow(p->first[i + 1] - p->first[i], p->extra, &extra) ||
+        extra > bytes / 8)
+        extra = bytes / 8;
+    return bytes + bytes / 64 + extra;
 }
 
 static int begin(struct weir_making *m, uint32_t i)
@@ -102,8 +108,9 @@ static int begin(struct weir_making *m, uint32_t i)
     int code = 0;
     if (writer->expect)
         code = writer->expect(m->writer, p->first[i + 1] - p->first[i], &m->head_bytes);
+    uint64_t guess = guess_bytes(p, i);
     if (!code)
-        code = weir_pack_begin(&m->put, p, i, m->head_bytes + guess_bytes(p, i));
+        code = weir_pack_begin(&m->put, p, i, guess ? m->head_bytes + guess : 0);
     return code || !m->head_bytes ? code : weir_put_lead(m->put, (size_t)m->head_bytes);
 }
 
@@ -243,8 +250,11 @@ static int probe(struct weir_making *m)
     struct weir_place place;
     writer->drain(m->writer, &made);
     code = weir_index_find(p->from.index, 0, &place);
-    p->extra = !code && made.body_size > place.size ? made.body_size - place.size : 0;
-    if (code || !writer->schema)
+    if (code)
+        return code;
+    p->shrinks = made.body_size < place.size;
+    p->extra = p->shrinks ? 0 : made.body_size - place.size;
+    if (!writer->schema)
         return code;
     code = writer->schema(m->writer, &p->schema);
     if (!code)
@@ -340,11 +350,15 @@ static int make(struct weir_packing *p, uint32_t i, bool *begun)
         code = add_range(m, p->first[i], p->first[i + 1]);
     if (!code)
         code = finish(m, i);
-    if (code)
-        making_close(m); /* half a shard may be in it */
-    else
+    if (!code) {
         making_give(m);
-    return code;
+        return 0;
+    }
+    /* Half a shard may be in it. What ends with it must not say something else. */
+    char text[WEIR_TEXT_MAX];
+    memcpy(text, weir_fail_last(), sizeof text);
+    making_close(m);
+    return weir_fail_text(code, text);
 }
 
 int weir_pack_shard(struct weir_packing *p, uint32_t i)

@@ -126,17 +126,12 @@ static size_t round_up(size_t size)
     return (size + WEIR_IO_ALIGN - 1) & ~(WEIR_IO_ALIGN - 1);
 }
 
-static bool is_only_direct(const struct weir_file *file)
-{
-    return file->fd == file->dfd;
-}
-
 /* What is left of the transfer goes through the page cache. */
 static void go_through(struct weir_req *req)
 {
     struct weir_file *file = req->io.file;
     req->io.direct = false;
-    if (!is_only_direct(file))
+    if (!weir_file_is_around(file))
         return;
     weir_sys->set_direct(file->fd, false);
     file->dfd = -1;
@@ -150,7 +145,7 @@ static bool can_be_direct(const struct weir_req *req)
         return false;
     if (req->op == WEIR_OP_WRITE)
         return req->len % WEIR_IO_ALIGN == 0;
-    return (req->len >= WEIR_IO_DIRECT_BYTES_MIN || is_only_direct(req->io.file)) &&
+    return (req->len >= WEIR_IO_DIRECT_BYTES_MIN || weir_file_is_around(req->io.file)) &&
            round_up(req->len) <= req->cap;
 }
 
@@ -216,7 +211,7 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
     req->io.tries = 0;
     req->io.has_next = false;
     req->io.direct = can_be_direct(req);
-    if (!req->io.direct && is_only_direct(file))
+    if (!req->io.direct && weir_file_is_around(file))
         go_through(req);
     req->code = 0;
     req->result = 0;
@@ -229,7 +224,7 @@ void weir_io_submit(struct weir_io *io, struct weir_req *req, struct weir_file *
     else
         (void)VALGRIND_CHECK_MEM_IS_ADDRESSABLE(req->buf, req->cap);
 
-    bool cached = req->op == WEIR_OP_READ && !is_only_direct(file) &&
+    bool cached = req->op == WEIR_OP_READ && !weir_file_is_around(file) &&
                   weir_sys->resident(file->fd, req->off, req->len) == 1;
     if (cached)
         req->io.direct = false;
@@ -307,7 +302,7 @@ void weir_io_file_close(struct weir_io *io, struct weir_file *file)
 {
     if (file->registered)
         weir_uring_forget(io->uring, file);
-    if (file->dfd >= 0 && !is_only_direct(file))
+    if (file->dfd >= 0 && !weir_file_is_around(file))
         weir_sys->close(file->dfd);
     if (file->fd >= 0)
         weir_sys->close(file->fd);

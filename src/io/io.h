@@ -30,14 +30,20 @@ struct weir_io_options {
     uint64_t pool_bytes_max;
 };
 
-/* An open file: fd goes through the page cache, dfd (or -1) around it. Where they are the same, one
- * thread reads it, and whatever it reads goes around. slot belongs to the ring. */
+/* An open file: fd goes through the page cache, dfd (or -1) around it. slot belongs to the ring.
+ * Where fd and dfd are the same, it is read around the cache as far as that is possible, by one
+ * transfer at a time: the descriptor becomes an ordinary one when it is not. */
 struct weir_file {
     int fd, dfd;
     int slot;
     bool registered;
     char *label; /* for errors */
 };
+
+static inline bool weir_file_is_around(const struct weir_file *file)
+{
+    return file->fd == file->dfd;
+}
 
 int weir_io_open(struct weir_io **out, const struct weir_io_options *opts);
 /* Waits for what is in flight. */

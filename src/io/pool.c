@@ -97,11 +97,16 @@ void weir_pool_put(struct weir_pool *pool, void *buf)
     pthread_mutex_unlock(&pool->lock);
 }
 
+unsigned weir_pool_streams_max(const struct weir_pool *pool)
+{
+    return pool->buffers / 2;
+}
+
 int weir_pool_reserve(struct weir_pool *pool)
 {
     int code = 0;
     pthread_mutex_lock(&pool->lock);
-    if (pool->streams >= pool->buffers / 2)
+    if (pool->streams >= weir_pool_streams_max(pool))
         code = weir_fail(EMFILE,
                          "%u objects are being written at once, the limit of a %u MiB pool: "
                          "commit or close some, or open the store with a larger pool",

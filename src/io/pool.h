@@ -28,6 +28,7 @@ int weir_pool_try(struct weir_pool *pool, void **buf);
 void weir_pool_put(struct weir_pool *pool, void *buf);
 /* Counts a stream in; -EMFILE if half the buffers are spoken for already. */
 int weir_pool_reserve(struct weir_pool *pool);
+unsigned weir_pool_streams_max(const struct weir_pool *pool);
 void weir_pool_release(struct weir_pool *pool);
 /* The arena, for registering its buffers; *size is 0 before the first buffer was taken. */
 void *weir_pool_arena(struct weir_pool *pool, size_t *size);

@@ -127,8 +127,8 @@ static int register_buffer(struct weir_uring *u, char *at, size_t size)
 
 static void register_file(struct weir_uring *u, struct weir_file *file)
 {
-    if (!u->has_files || file->registered || file->dfd < 0)
-        return;
+    if (!u->has_files || file->registered || file->dfd < 0 || weir_file_is_around(file))
+        return; /* for one transfer it is not worth it */
     for (int i = 0; i < FILES_MAX; i++) {
         if (u->slots[i])
             continue;

@@ -33,10 +33,10 @@ static int check_foreign(weir_store *store, const char *key, struct weir_handle 
 }
 
 int weir_foreign_open(struct weir_handle **out, struct weir_blob_stat *stat, weir_store *store,
-                      const char *key, bool *once)
+                      const char *key, bool *around)
 {
     struct weir_handle *blob;
-    int code = weir_store_blob_open(store, key, &blob, stat, once);
+    int code = weir_store_blob_open(store, key, &blob, stat, around);
     if (code)
         return code;
     code = store->is_bare ? 0 : check_foreign(store, key, blob);

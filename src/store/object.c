@@ -27,13 +27,14 @@ static int data_missing(weir_object *obj)
                 : -EAGAIN;
 }
 
-static int open_sealed(weir_object *obj)
+static int open_sealed(weir_object *obj, bool once)
 {
     const struct weir_seal *seal = &obj->sealed.seal;
     struct weir_blob_stat stat;
     snprintf(obj->data_name, sizeof obj->data_name, "%.*s", (int)seal->data_name_size,
              seal->data_name);
-    int code = weir_store_blob_open(obj->store, obj->data_name, &obj->blob, &stat, &obj->once);
+    int code = weir_store_blob_open(obj->store, obj->data_name, &obj->blob, &stat,
+                                    once ? &obj->is_around : NULL);
     if (code == -ENOENT)
         return data_missing(obj);
     if (code)
@@ -56,11 +57,12 @@ static int open_sealed(weir_object *obj)
     return 0;
 }
 
-static int open_foreign(weir_object *obj)
+static int open_foreign(weir_object *obj, bool once)
 {
     struct weir_blob_stat stat;
     strcpy(obj->data_name, obj->key);
-    int code = weir_foreign_open(&obj->blob, &stat, obj->store, obj->key, &obj->once);
+    int code =
+        weir_foreign_open(&obj->blob, &stat, obj->store, obj->key, once ? &obj->is_around : NULL);
     if (code)
         return code;
     if (stat.size > WEIR_OBJECT_BYTES_MAX)
@@ -95,15 +97,14 @@ static void forget(weir_object *obj)
 /* One look at what is there. */
 static int look(weir_object *obj, bool once)
 {
-    obj->once = once;
     int code = weir_sealed_load(&obj->sealed, obj->store, obj->key);
     bool is_void = !code && obj->sealed.seal.kind == WEIR_SEAL_VOID;
     if (is_void)
         weir_sealed_free(&obj->sealed);
     if (!code && !is_void)
-        code = open_sealed(obj);
+        code = open_sealed(obj, once);
     else if (is_void || code == -ENOENT)
-        code = open_foreign(obj);
+        code = open_foreign(obj, once);
     if (code)
         forget(obj);
     return code;

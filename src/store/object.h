@@ -10,7 +10,7 @@ struct weir_object {
     struct weir_sealed sealed;   /* of a sealed object */
     struct weir_learned learned; /* of a foreign one */
     void *slots;                 /* a scan's */
-    bool once;                   /* it is read in a batch with others (req.h) */
+    bool is_around;              /* opened to be read once, in a batch with others (req.h) */
     uint64_t check_bytes;        /* read and checked as one: a block, or the guard's if larger */
     uint64_t guarded;            /* which file it is to the guard */
     weir_info info;

@@ -18,7 +18,10 @@
 #include "util/err.h"
 #include "util/sys.h"
 
-enum { GAP_BYTES_MAX = 65536 }; /* reading over a smaller gap costs less than a second request */
+enum {
+    GAP_BYTES_MAX = 65536, /* reading over a smaller gap costs less than a second request */
+    PLUG_SLOTS = 32,       /* small files that go to the device together */
+};
 
 /* A request, and what of the objects it is for. */
 struct slot {
@@ -181,7 +184,7 @@ static bool send_unit(struct scan *scan, const struct unit *unit, bool only)
     req->off = unit->range.begin;
     req->keep = scan->store->keeps;
     req->blocking = only; /* nothing else is under way: no thread need be woken */
-    req->plug = scan->obj->once ? &scan->plug : NULL;
+    req->plug = scan->obj->is_around ? &scan->plug : NULL;
     weir_req_push(req, weir_queue_done, &scan->done);
     weir_tier_submit(scan->store->tier, req);
     return true;
@@ -306,6 +309,8 @@ static int run_scan(struct scan *scan)
     if (!next_source(scan))
         return scan->code ? weir_fail_text(scan->code, scan->text) : 0;
     weir_object *first = scan->obj;
+    if (first->is_around && depth < PLUG_SLOTS)
+        depth = PLUG_SLOTS;
     if (!first->slots && !(first->slots = weir_alloc(depth * sizeof(struct slot))))
         return weir_fail_memory();
     for (unsigned i = 0; i < depth; i++)

@@ -118,21 +118,26 @@ int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *
 }
 
 int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
-                         struct weir_blob_stat *stat, bool *once)
+                         struct weir_blob_stat *stat, bool *around)
 {
     struct weir_req req;
     weir_req_init(&req, WEIR_OP_OPEN);
     req.name = name;
-    req.once = once && *once;
+    req.once = around != NULL;
     int code = weir_tier_call(store->tier, &req);
     if (code)
         return code;
     *out = req.handle;
-    if (once)
-        *once = req.once;
+    if (around)
+        *around = req.around;
     if (stat)
         *stat = req.stat;
     return 0;
+}
+
+unsigned weir_store_writers_max(const weir_store *store)
+{
+    return weir_pool_streams_max(weir_io_pool(store->io));
 }
 
 int weir_store_settle(weir_store *store, const char *name)

@@ -63,9 +63,12 @@ void weir_store_read_bytes(weir_store *store, uint64_t out[WEIR_READ_WAYS]);
 int weir_store_stat(weir_store *store, const char *name, struct weir_blob_stat *stat);
 /* The same, and makes sure that the name survives a power loss: its maker may not have. */
 int weir_store_settle(weir_store *store, const char *name);
-/* stat and once (weir_req) may be NULL. */
+/* stat may be NULL. around: it is to be read once; does it then go around the kernel's cache
+ * (req.h)? NULL: it is not. */
 int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle **out,
-                         struct weir_blob_stat *stat, bool *once);
+                         struct weir_blob_stat *stat, bool *around);
+/* Objects that can be written at once. */
+unsigned weir_store_writers_max(const weir_store *store);
 int weir_store_drop(weir_store *store, const char *name);
 /* The plain name of an object, for as long as its seal is this record, which is made durable first
  * unless it is that already. */
@@ -155,9 +158,10 @@ int weir_void_clear(weir_store *store, const char *key, const struct weir_sealed
 enum { WEIR_LOOKS_MAX = 8 }; /* how often one looks again while objects come and go at a key */
 
 /* Opens the plain file at key if it is somebody else's, not the plain name of an object. -ENOENT if
- * there is none, -EAGAIN if an object is there, or came or went meanwhile: look again. */
+ * there is none, -EAGAIN if an object is there, or came or went meanwhile: look again. around: it
+ * is to be read once, as above; NULL: it is not. */
 int weir_foreign_open(struct weir_handle **out, struct weir_blob_stat *stat, weir_store *store,
-                      const char *key, bool *once);
+                      const char *key, bool *around);
 
 struct weir_learned {
     uint8_t *sums;  /* of every block, or NULL */

@@ -74,8 +74,8 @@ static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
         return weir_fail_memory();
     }
     *blob = (struct file_blob){{blob_close}, t, {.fd = fd, .dfd = -1, .label = label}};
-    req->once = req->once && opens_around(fd, &st);
-    if (req->once)
+    req->around = req->once && opens_around(fd, &st);
+    if (req->around)
         blob->file.dfd = fd;
     else if (st.size >= WEIR_IO_DIRECT_BYTES_MIN) /* else it is not worth a second descriptor */
         blob->file.dfd = weir_file_open_direct(dir, base, st.ino, O_RDONLY);

@@ -89,8 +89,9 @@ struct weir_req {
     bool blocking; /* the submitter would only wait: the work may run on its thread */
     bool small;    /* CREATE: one small write follows; do not preallocate, do not go direct */
     bool keep;     /* READ: it will be read again: it may go through the kernel's cache, and stay */
-    bool once;     /* OPEN: one thread will read all of it, one time; out: it is small, and is read
-                      around the kernel's cache, best in a batch with others */
+    bool once;     /* OPEN: one thread will read all of it, one time, a transfer after the other */
+    bool around;   /* OPEN, out: for that it goes around the kernel's cache, being small: such reads
+                      are best sent to the device together (plug) */
     bool sync;     /* WRITE: durable when complete; the handle's other writes are complete */
     bool dry;      /* SWEEP: only count */
     bool deep;     /* LIST: all files below, whatever the level; -ENOTSUP where there are levels */
