@@ -4,6 +4,7 @@
  * for stays as it was.
  */
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "store/store.h"
@@ -188,7 +189,7 @@ static void became_shorter(void)
 
 /* ---- other file systems ---- */
 
-static unsigned refused;
+static atomic_uint refused;
 
 static int never_resident(int fd, uint64_t off, uint64_t len)
 {
