@@ -115,6 +115,25 @@ def test_a_dataset_of_others(store, rgw, tmp_path):
     assert listed(rgw, "test_a_dataset_of_others/.weir/") == []  # nothing was written there
 
 
+def test_packed_with_the_head_last(store, rgw, tmp_path):
+    """Shards of several parts, whose first bytes are known last, while memory holds three parts."""
+    source, here = tmp_path / "files", tmp_path / "here"
+    source.mkdir()
+    for i in range(130):
+        (source / f"{i:03}.bin").write_bytes(os.urandom(250_000))
+    url = rgw.s3_store("packed", part="5M", memory="16M")
+    env = {**store.env, "WEIR_CACHE": str(tmp_path / "cache")}
+    for place in url, str(here):
+        subprocess.run([WEIR, "data", "pack", source, place, "--format", "mds", "--shard-size",
+                        "14M", "--jobs", "3"], env=env, check=True, timeout=300)
+    for i in range(3):
+        name = f"shard.{i:05}.mds"
+        got = subprocess.run([WEIR, "--store", url, "get", name, "-"], env=env, check=True,
+                             timeout=300, stdout=subprocess.PIPE).stdout
+        assert got == (here / name).read_bytes()
+    assert uploads(rgw, "packed/") == 0
+
+
 def test_what_people_are_told(store, rgw, tmp_path):
     url = store.url
     (tmp_path / "x").write_bytes(b"x")
