@@ -57,15 +57,21 @@ def settle(path):
     return dropped
 
 
-def have_memory(size):
-    """Takes so much memory, in huge pages, and gives it back. The host of a virtual machine takes
-    what is free for itself after a while: who fills the page cache or large buffers then waits for
-    the host, longer than for a fast disk. Not for long: the host takes it again."""
+@contextlib.contextmanager
+def memory_at_hand(size):
+    """Meanwhile so much free memory is the machine's own. The host of a virtual machine takes what
+    is free, in pieces of 2 MiB or more, the moment it is: who fills the page cache then waits for
+    the host, longer than for a fast disk, and how long is chance. So memory is taken, and given
+    back but for a page of each 2 MiB: what is free between those is no such piece."""
+    step = 1 << 21
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        with contextlib.suppress(OSError):  # a kernel without them
-            memory.madvise(mmap.MADV_HUGEPAGE)
+        with contextlib.suppress(OSError):  # a kernel without huge pages
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
         for at in range(0, size, mmap.PAGESIZE):
             memory[at] = 1
+        for at in range(0, size, step):
+            memory.madvise(mmap.MADV_DONTNEED, at + mmap.PAGESIZE, step - mmap.PAGESIZE)
+        yield
 
 
 # Options

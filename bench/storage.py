@@ -148,8 +148,6 @@ class Bench:
                 for who in ("before", *ORDERS[i % len(ORDERS)]):
                     os.sync()  # what was freed is discarded now, not while others work
                     time.sleep(PAUSE_S)
-                    if part == "read":
-                        common.have_memory(self.size_of(part) * 5 // 4)
                     (self.weir_part if who == "weir" else self.fio_part)(who, part)
             say(f"round {i + 1} of {self.options.rounds}: " + ", ".join(
                 f"{middle(ratios(row, 'weir')[-1:]):.2f}" for row in self.rows.values()))
@@ -235,8 +233,9 @@ def table(result):
         "itself is that of those two, each the median of all rounds' ratios; nine of ten such "
         "medians lie in the interval when rounds are drawn anew from these. The buffers of both "
         "are in huge pages: fio's by `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` and "
-        "`--iomem_align=2m`. Before sequential reads memory for them is taken and given back, for "
-        "either. What fio is to itself is what this machine can tell. Machine: "
+        "`--iomem_align=2m`. Memory for what goes through the page cache is at hand, for either: "
+        "the host does not have to give it first. What fio is to itself is what this machine can "
+        "tell. Machine: "
         f"{m['cores']} cores, Linux {m['kernel']}.",
         "",
         "| shape | weir bench | fio | weir to fio | interval | fio to itself | interval | p99 weir "
@@ -269,7 +268,8 @@ def main():
         parser.error("weir bench writes at most an eighth of what is free: take a smaller --size")
     bench = Bench(options)
     try:
-        result = bench.run()
+        with common.memory_at_hand(8 * options.size_bytes):
+            result = bench.run()
         page = table(result)
         print(page, flush=True)
         if not options.dry:
