@@ -100,12 +100,15 @@ const uint8_t *weir_index_fingerprint(const struct weir_index *index)
     return index->tail.fingerprint;
 }
 
-/* The rows were checked when it was opened. */
-static const char *row(const struct weir_index *index, uint64_t i, struct weir_shard *out)
+static const uint8_t *row_at(const struct weir_index *index, uint64_t i)
 {
-    const uint8_t *at = index->data + index->tail.shards_at + i * WEIR_SHARD_ROW_BYTES;
-    return weir_shard_decode(out, at, &index->strings, WEIR_INDEX_HEAD_BYTES,
-                             index->tail.shards_at);
+    return index->data + index->tail.shards_at + i * WEIR_SHARD_ROW_BYTES;
+}
+
+/* The rows were checked when it was opened. */
+static void row(const struct weir_index *index, uint64_t i, struct weir_shard *out)
+{
+    weir_shard_read(out, row_at(index, i), &index->strings);
 }
 
 void weir_index_shard(const struct weir_index *index, uint64_t i, struct weir_index_shard *out)
@@ -307,7 +310,8 @@ static int check_rows(struct weir_index *index)
     struct total total = {0};
     for (uint64_t i = 0; i < index->tail.shards; i++) {
         struct weir_shard shard;
-        const char *fault = row(index, i, &shard);
+        const char *fault = weir_shard_decode(&shard, row_at(index, i), &index->strings,
+                                              WEIR_INDEX_HEAD_BYTES, index->tail.shards_at);
         if (!fault)
             fault = add_shard(&total, &shard);
         if (fault)

@@ -111,15 +111,12 @@ static const char *marks_fault(const struct weir_shard *s, uint64_t begin, uint6
     return NULL;
 }
 
-const char *weir_shard_decode(struct weir_shard *out, const uint8_t row[WEIR_SHARD_ROW_BYTES],
-                              const struct weir_strings *strings, uint64_t begin, uint64_t end)
+void weir_shard_read(struct weir_shard *out, const uint8_t row[WEIR_SHARD_ROW_BYTES],
+                     const struct weir_strings *strings)
 {
-    uint64_t key_at = weir_load_le(row, 8), codec_at = weir_load_le(row + 8, 8);
-    if (key_at >= strings->size || codec_at >= strings->size)
-        return "its name lies outside of the index";
     *out = (struct weir_shard){
-        .key = strings->text + key_at,
-        .codec = strings->text + codec_at,
+        .key = strings->text + weir_load_le(row, 8),
+        .codec = strings->text + weir_load_le(row + 8, 8),
         .file_bytes = weir_load_le(row + 16, 8),
         .time_ns = (int64_t)weir_load_le(row + 24, 8),
         .raw_bytes = weir_load_le(row + 32, 8),
@@ -138,6 +135,14 @@ const char *weir_shard_decode(struct weir_shard *out, const uint8_t row[WEIR_SHA
         .marks_stamp = weir_load_le(row + 120, 8),
         .sum = (uint32_t)weir_load_le(row + 92, 4),
     };
+}
+
+const char *weir_shard_decode(struct weir_shard *out, const uint8_t row[WEIR_SHARD_ROW_BYTES],
+                              const struct weir_strings *strings, uint64_t begin, uint64_t end)
+{
+    if (weir_load_le(row, 8) >= strings->size || weir_load_le(row + 8, 8) >= strings->size)
+        return "its name lies outside of the index";
+    weir_shard_read(out, row, strings);
     const char *fault = sizes_fault(out);
     if (!fault)
         fault = entries_fault(out, begin, end);

@@ -47,6 +47,9 @@ void weir_shard_encode(uint8_t out[WEIR_SHARD_ROW_BYTES], const struct weir_shar
 /* NULL, or what is wrong with the row; what it points to lies between `begin` and `end`. */
 const char *weir_shard_decode(struct weir_shard *out, const uint8_t row[WEIR_SHARD_ROW_BYTES],
                               const struct weir_strings *strings, uint64_t begin, uint64_t end);
+/* The same of a row in which nothing was wrong before. */
+void weir_shard_read(struct weir_shard *out, const uint8_t row[WEIR_SHARD_ROW_BYTES],
+                     const struct weir_strings *strings);
 /* How many bytes of its entries are numbers; the rest are records. */
 uint64_t weir_shard_numbers_bytes(const struct weir_shard *shard);
 
