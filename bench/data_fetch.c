@@ -106,7 +106,8 @@ static void by_lanes(struct cache *caches, const struct weir_order *order, uint6
         die("cannot open the epoch");
     for (uint64_t at = 0; at < n; at += batch)
         for (uint32_t rank = 0; rank < ranks; rank++) {
-            struct weir_deal_part part = {order, at, at + batch < n ? at + batch : n};
+            struct weir_deal_part part = {
+                .order = order, .first = at, .end = at + batch < n ? at + batch : n};
             struct weir_dealing dealing;
             uint32_t which, node = rank / NODE_RANKS;
             uint64_t k;

@@ -18,19 +18,35 @@ static uint64_t piece_first(uint64_t count, uint32_t rank, uint32_t ranks)
 
 /* ---- how many ---- */
 
-/* Those of positions [0, end) of an epoch that are in the first `lanes` of all lanes. */
-static uint64_t below(uint64_t end, uint64_t all, uint64_t lanes)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
-    uint64_t rest = end % all;
-    return end / all * lanes + (rest < lanes ? rest : lanes);
+    return a < b ? a : b;
+}
+
+static struct weir_deal_mark mark_of(const struct weir_deal_part *part, uint64_t position)
+{
+    uint64_t n = weir_order_count(part->order), rest = position % n;
+    return (struct weir_deal_mark){position / n, rest / part->lanes, rest % part->lanes};
+}
+
+static void prepare(struct weir_deal_part *part)
+{
+    uint64_t n = weir_order_count(part->order);
+    assert(part->first <= part->end);
+    part->lanes = weir_order_lanes(part->order);
+    part->rounds = n / part->lanes;
+    part->rest = n % part->lanes;
+    part->from = mark_of(part, part->first);
+    part->to = mark_of(part, part->end);
 }
 
 /* Those before a position that are in the first `lanes` lanes. */
-static uint64_t before(const struct weir_order *order, uint64_t position, uint64_t lanes)
+static uint64_t before(const struct weir_deal_part *part, const struct weir_deal_mark *mark,
+                       uint64_t lanes)
 {
-    uint64_t n = weir_order_count(order), all = weir_order_lanes(order);
-    lanes = lanes < all ? lanes : all;
-    return position / n * below(n, all, lanes) + below(position % n, all, lanes);
+    lanes = smaller(lanes, part->lanes);
+    return mark->epochs * (part->rounds * lanes + smaller(part->rest, lanes)) +
+           mark->rounds * lanes + smaller(mark->lane, lanes);
 }
 
 /* Those of the batch that are in the first `lanes` lanes. */
@@ -39,33 +55,43 @@ static uint64_t in_first(const struct weir_dealing *dealing, uint64_t lanes)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < dealing->count; i++) {
         const struct weir_deal_part *part = &dealing->parts[i];
-        sum += before(part->order, part->end, lanes) - before(part->order, part->first, lanes);
+        sum += before(part, &part->to, lanes) - before(part, &part->from, lanes);
     }
     return sum;
 }
 
 /* ---- one after the other ---- */
 
-/* Goes to a part of a lane. */
-static void enter(struct weir_dealing *dealing, uint64_t lane, uint32_t part)
+/* Goes to a part of a lane, of which so many are behind us already. */
+static void enter(struct weir_dealing *dealing, uint64_t lane, uint32_t number)
 {
-    const struct weir_deal_part *in = &dealing->parts[part];
+    const struct weir_deal_part *part = &dealing->parts[number];
+    const struct weir_deal_mark *from = &part->from, *to = &part->to;
+    uint64_t items = lane < part->lanes ? part->rounds + (lane < part->rest) : 0;
     dealing->lane = lane;
-    dealing->part = part;
-    dealing->past = before(in->order, in->first, lane + 1) - before(in->order, in->first, lane);
-    uint64_t end = before(in->order, in->end, lane + 1) - before(in->order, in->end, lane);
-    dealing->held = end - dealing->past;
+    dealing->part = number;
+    dealing->held = 0;
+    if (!items)
+        return;
+    uint64_t first = from->rounds + (lane < from->lane), end = to->rounds + (lane < to->lane);
+    dealing->held = (to->epochs - from->epochs) * items + end - first;
+    dealing->items = items;
+    dealing->epoch = from->epochs;
+    dealing->item = first + dealing->at;
+    if (dealing->item >= items) {
+        dealing->epoch += dealing->item / items;
+        dealing->item %= items;
+    }
 }
 
-void weir_deal_begin(struct weir_dealing *dealing, const struct weir_deal_part *parts,
-                     uint32_t count, uint32_t rank, uint32_t ranks)
+void weir_deal_begin(struct weir_dealing *dealing, struct weir_deal_part *parts, uint32_t count,
+                     uint32_t rank, uint32_t ranks)
 {
     uint64_t total = 0, low = 0, high = 1;
     for (uint32_t i = 0; i < count; i++) {
-        assert(parts[i].first <= parts[i].end);
+        prepare(&parts[i]);
         total += parts[i].end - parts[i].first;
-        uint64_t lanes = weir_order_lanes(parts[i].order);
-        high = lanes > high ? lanes : high;
+        high = parts[i].lanes > high ? parts[i].lanes : high;
     }
     *dealing = (struct weir_dealing){
         .parts = parts, .count = count, .left = weir_deal_count(total, rank, ranks)};
@@ -82,7 +108,7 @@ void weir_deal_begin(struct weir_dealing *dealing, const struct weir_deal_part *
         enter(dealing, low, 0);
 }
 
-bool weir_deal_next(struct weir_dealing *dealing, uint32_t *part, uint64_t *position)
+bool weir_deal_next(struct weir_dealing *dealing, uint32_t *number, uint64_t *position)
 {
     if (!dealing->left)
         return false;
@@ -91,11 +117,15 @@ bool weir_deal_next(struct weir_dealing *dealing, uint32_t *part, uint64_t *posi
         dealing->at -= dealing->held;
         enter(dealing, dealing->lane + is_last, is_last ? 0 : dealing->part + 1);
     }
-    const struct weir_order *order = dealing->parts[dealing->part].order;
-    uint64_t n = weir_order_count(order), all = weir_order_lanes(order), lane = dealing->lane;
-    uint64_t items = n / all + (lane < n % all), i = dealing->past + dealing->at++;
-    *part = dealing->part;
-    *position = i / items * n + i % items * all + lane;
+    const struct weir_deal_part *part = &dealing->parts[dealing->part];
+    *number = dealing->part;
+    *position = dealing->epoch * weir_order_count(part->order) + dealing->item * part->lanes +
+                dealing->lane;
+    dealing->at++;
+    if (++dealing->item == dealing->items) {
+        dealing->item = 0;
+        dealing->epoch++;
+    }
     dealing->left--;
     return true;
 }
@@ -104,7 +134,7 @@ void weir_deal(const struct weir_order *order, uint64_t position, uint64_t count
                uint32_t ranks, uint64_t *out)
 {
     assert(position <= UINT64_MAX - count);
-    const struct weir_deal_part part = {order, position, position + count};
+    struct weir_deal_part part = {.order = order, .first = position, .end = position + count};
     struct weir_dealing dealing;
     uint32_t which;
     weir_deal_begin(&dealing, &part, 1, rank, ranks);

@@ -10,25 +10,34 @@
 
 #include "data/order.h"
 
+/* Where a position is: behind so many epochs, then so many rounds of all lanes, at this lane. */
+struct weir_deal_mark {
+    uint64_t epochs, rounds, lane;
+};
+
 /* What a batch has of a dataset: positions [first, end), which go on over ends of epochs. */
 struct weir_deal_part {
     const struct weir_order *order;
     uint64_t first, end;
+    /* Made by weir_deal_begin(), so that nothing is divided for each position: */
+    struct weir_deal_mark from, to;
+    uint64_t lanes, rounds, rest; /* of an epoch: whole rounds, and lanes that have one more */
 };
 
 /* Dealing to one rank: weir_deal_begin(), then weir_deal_next() until it is false. */
 struct weir_dealing {
     const struct weir_deal_part *parts; /* borrowed */
     uint32_t count;
-    uint64_t left;       /* of the rank's piece */
-    uint32_t part;       /* where we are: a part of a lane, */
-    uint64_t lane;       /* */
-    uint64_t held, past; /* how many of it are in the batch, how many came before the batch, */
-    uint64_t at;         /* and how many of those that it holds are behind us */
+    uint64_t left; /* of the rank's piece */
+    uint32_t part; /* where we are: a part of a lane, */
+    uint64_t lane; /* */
+    uint64_t held; /* how many of it are in the batch, */
+    uint64_t at;   /* how many of those are behind us, */
+    uint64_t epoch, item, items; /* and which comes next: in its epoch, which has so many */
 };
 
-void weir_deal_begin(struct weir_dealing *dealing, const struct weir_deal_part *parts,
-                     uint32_t count, uint32_t rank, uint32_t ranks);
+void weir_deal_begin(struct weir_dealing *dealing, struct weir_deal_part *parts, uint32_t count,
+                     uint32_t rank, uint32_t ranks);
 /* The next one: of which part, and its position there. False: that was all. */
 bool weir_deal_next(struct weir_dealing *dealing, uint32_t *part, uint64_t *position);
 

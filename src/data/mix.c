@@ -197,8 +197,11 @@ void weir_mix_deal(const struct weir_mix *mix, const struct weir_order *const *o
     assert(position <= UINT64_MAX - count);
     struct weir_deal_part parts[WEIR_MIX_PARTS_MAX];
     for (uint32_t i = 0; i < mix->parts; i++)
-        parts[i] = (struct weir_deal_part){orders[i], weir_mix_before(mix, position, i),
-                                           weir_mix_before(mix, position + count, i)};
+        parts[i] = (struct weir_deal_part){
+            .order = orders[i],
+            .first = weir_mix_before(mix, position, i),
+            .end = weir_mix_before(mix, position + count, i),
+        };
     struct weir_dealing dealing;
     weir_deal_begin(&dealing, parts, mix->parts, rank, ranks);
     while (weir_deal_next(&dealing, &out->part, &out->position))

@@ -379,9 +379,11 @@ static void deal_slot(const struct weir_loader *loader, struct weir_slot *slot)
     struct weir_deal_part parts[WEIR_MIX_PARTS_MAX];
     struct weir_dealing dealing;
     for (uint32_t i = 0; i < loader->sources_count; i++)
-        parts[i] = (struct weir_deal_part){loader->sources[i].order,
-                                           weir_source_position(loader, i, slot->position),
-                                           weir_source_position(loader, i, end)};
+        parts[i] = (struct weir_deal_part){
+            .order = loader->sources[i].order,
+            .first = weir_source_position(loader, i, slot->position),
+            .end = weir_source_position(loader, i, end),
+        };
     slot->rows_count = 0;
     weir_deal_begin(&dealing, parts, loader->sources_count, opts->rank, opts->ranks);
     struct weir_row row = {0};

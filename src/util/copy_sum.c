@@ -22,7 +22,7 @@ enum {
     STRIPE = 64, /* also a cache line */
     STRIPES = 16,
     BLOCK = STRIPES * STRIPE,
-    AHEAD = 16 * STRIPE, /* fetched before it is needed */
+    AHEAD = 48 * STRIPE, /* fetched before it is needed: what comes while memory is waited for */
     SIZE_MIN = BLOCK,    /* less is mostly its ends */
     SHORT_MAX = 240,     /* which has other sums */
     /* Where in the secret: */
@@ -160,7 +160,7 @@ copy_sum(uint8_t out[WEIR_SUM_BYTES], const struct weir_copy *copy, bool is_arou
     size_t rest = (copy->count - head) % STRIPE;
     struct pass pass = {.data = data,
                         .from = from + head,
-                        .ahead = stripes >= STRIPES ? data + AHEAD : next,
+                        .ahead = stripes >= AHEAD / STRIPE ? data + AHEAD : next,
                         .turn = data + stripes * STRIPE,
                         .next = next,
                         .to = to + head,
