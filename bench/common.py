@@ -59,11 +59,15 @@ def settle(path):
 
 @contextlib.contextmanager
 def memory_at_hand(size):
-    """Meanwhile so much free memory is the machine's own. The host of a virtual machine takes what
-    is free, in pieces of 2 MiB or more, the moment it is: who fills the page cache then waits for
-    the host, longer than for a fast disk, and how long is chance. So memory is taken, and given
-    back but for a page of each 2 MiB: what is free between those is no such piece."""
+    """Meanwhile so much free memory is the machine's own, or half of what is available. The host of
+    a virtual machine takes what is free, in pieces of 2 MiB or more: who fills the page cache then
+    waits for the host, longer than for a fast disk, and how long is chance. So memory is taken,
+    and given back but for a page of each 2 MiB: what is free between those is mostly no such
+    piece."""
     step = 1 << 21
+    with open("/proc/meminfo") as file:
+        available = next(int(line.split()[1]) << 10 for line in file if "MemAvailable" in line)
+    size = min(size, available // 2) // step * step
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         with contextlib.suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_NOHUGEPAGE)

@@ -62,7 +62,7 @@ static uint64_t in_first(const struct weir_dealing *dealing, uint64_t lanes)
 
 /* ---- one after the other ---- */
 
-/* Goes to a part of a lane, of which so many are behind us already. */
+/* Goes to a part of a lane, of which `at` are behind us. */
 static void enter(struct weir_dealing *dealing, uint64_t lane, uint32_t number)
 {
     const struct weir_deal_part *part = &dealing->parts[number];

@@ -21,7 +21,7 @@ struct weir_deal_part {
     uint64_t first, end;
     /* Made by weir_deal_begin(), so that nothing is divided for each position: */
     struct weir_deal_mark from, to;
-    uint64_t lanes, rounds, rest; /* of an epoch: whole rounds, and lanes that have one more */
+    uint64_t lanes, rounds, rest; /* an epoch is so many rounds of all lanes, and one of `rest` */
 };
 
 /* Dealing to one rank: weir_deal_begin(), then weir_deal_next() until it is false. */
@@ -33,9 +33,10 @@ struct weir_dealing {
     uint64_t lane; /* */
     uint64_t held; /* how many of it are in the batch, */
     uint64_t at;   /* how many of those are behind us, */
-    uint64_t epoch, item, items; /* and which comes next: in its epoch, which has so many */
+    uint64_t epoch, item, items; /* and which comes next: of those the lane has in that epoch */
 };
 
+/* Fills the parts in, which stay until the end. */
 void weir_deal_begin(struct weir_dealing *dealing, struct weir_deal_part *parts, uint32_t count,
                      uint32_t rank, uint32_t ranks);
 /* The next one: of which part, and its position there. False: that was all. */

@@ -8,7 +8,7 @@
 
 #include "util/bytes.h"
 
-/* It is small, and of a size that the compiler knows: in line it takes a few instructions. */
+/* weir_sum() in line: of 24 bytes, as the compiler knows, it takes a few instructions. */
 struct weir_digest weir_digest_of(uint64_t sample, const uint8_t sum[WEIR_SUM_BYTES])
 {
     uint8_t named[WEIR_SUM_BYTES + 8], digest[WEIR_SUM_BYTES];

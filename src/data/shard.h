@@ -1,6 +1,6 @@
 /* shard.h - one shard as an index has it: its row, and where a sample is according to its entries.
- * Pure functions over bytes that may be anything: a row is checked when it is decoded, an entry
- * when it is looked at.
+ * Pure functions over bytes that may be anything: a row is checked when it is decoded, and then may
+ * be read; an entry is checked when it is looked at.
  */
 #ifndef WEIR_DATA_SHARD_H
 #define WEIR_DATA_SHARD_H
@@ -47,7 +47,7 @@ void weir_shard_encode(uint8_t out[WEIR_SHARD_ROW_BYTES], const struct weir_shar
 /* NULL, or what is wrong with the row; what it points to lies between `begin` and `end`. */
 const char *weir_shard_decode(struct weir_shard *out, const uint8_t row[WEIR_SHARD_ROW_BYTES],
                               const struct weir_strings *strings, uint64_t begin, uint64_t end);
-/* The same of a row in which nothing was wrong before. */
+/* Without a check: only of a row that weir_shard_decode() has found right. */
 void weir_shard_read(struct weir_shard *out, const uint8_t row[WEIR_SHARD_ROW_BYTES],
                      const struct weir_strings *strings);
 /* How many bytes of its entries are numbers; the rest are records. */

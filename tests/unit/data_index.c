@@ -254,6 +254,13 @@ static void impossible_sizes_are_refused(void)
     refused_with(0, 89, 4, 1);                                /* numbers, without entries */
     refused_with(0, 112, 0, 8);                               /* all samples at one place */
     refused_with(0, 16, 999, 8);                              /* more in it than in its file */
+    refused_with(0, 0, (uint64_t)1 << 40, 8);                 /* its name, far away, */
+    refused_with(5, 8, UINT64_MAX, 8);                        /* and its codec's */
+    refused_with(1, 40, 1, 8);                                /* the first sample */
+    refused_with(1, 48, UINT64_MAX, 8);                       /* how many there are */
+    refused_with(1, 56, UINT64_MAX - 7, 8);                   /* where its entries are, */
+    refused_with(5, 64, UINT64_MAX, 8);                       /* and how long */
+    refused_with(1, 88, 4, 1);                                /* entries of no kind */
     refused_with(1, 72, (uint64_t)1 << 40, 8);                /* no marks, but far away */
     refused_with(2, 16, WEIR_OBJECT_BYTES_MAX + 1, 8);        /* the file */
     refused_with(2, 32, UINT64_MAX, 8);                       /* decompressed */

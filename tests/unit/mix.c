@@ -91,14 +91,18 @@ static void spread(void)
 
 /* ---- dealing ---- */
 
-enum { PARTS = 3 };
-static const uint64_t counts[PARTS] = {1000, 64, 5};
+enum { PARTS = 5 };
+/* Lanes that have nothing, and lanes that others do not have, before and behind any of them. */
+static const uint64_t counts[PARTS] = {5, 1000, 3, 64, 5};
+static const uint32_t lanes[PARTS] = {16, 7, 64, 16, 1};
 
 static void open_orders(struct weir_order **orders)
 {
     for (uint32_t i = 0; i < PARTS; i++) {
-        struct weir_order_options opts = {.shuffle = i != 2, .lanes = 16, .window = 8};
-        opts.seed = weir_mix_seed(1, i);
+        struct weir_order_options opts = {.shuffle = i != PARTS - 1,
+                                          .seed = weir_mix_seed(1, i),
+                                          .lanes = lanes[i],
+                                          .window = 8};
         OK(weir_order_open(&orders[i], &counts[i], 1, &opts));
     }
 }
@@ -148,7 +152,7 @@ static void check_batch(const struct weir_mix *mix, const struct weir_order *con
 
 static void sorted_and_cut(void)
 {
-    static const uint64_t weights[PARTS] = {80, 15, 5}, batches[] = {0, 1, 7, 16, 100, 3000};
+    static const uint64_t weights[PARTS] = {5, 70, 10, 10, 5}, batches[] = {0, 1, 7, 16, 100, 3000};
     static const uint32_t ranks[] = {1, 2, 3, 8, 61};
     struct weir_order *orders[PARTS];
     struct weir_mix *mix = mix_of(weights, PARTS, 9);
@@ -167,7 +171,7 @@ static void sorted_and_cut(void)
 static void every_position_once(void)
 {
     enum { BATCH = 60, BATCHES = 120 };
-    static const uint64_t weights[PARTS] = {80, 15, 5};
+    static const uint64_t weights[PARTS] = {5, 70, 10, 10, 5};
     static const uint32_t ranks[] = {4, 7, 1};
     struct weir_order *orders[PARTS];
     struct weir_mix *mix = mix_of(weights, PARTS, 10);
@@ -195,13 +199,13 @@ static void every_position_once(void)
  * a batch begins and ends in each part; never all of them. */
 static void ranks_keep_their_lanes(void)
 {
-    enum { BATCH = 512, RANKS = 8, LANES = 64 };
+    enum { BATCH = 512, RANKS = 8, LANES = 64, MIXED = 3 };
     static const uint64_t weights[] = {70, 25, 5}, count = LANES * 1000;
     struct weir_order_options opts = {.shuffle = true, .lanes = LANES, .window = 8};
-    struct weir_mix *mix = mix_of(weights, PARTS, 10);
-    struct weir_order *orders[PARTS];
-    bool used[RANKS][PARTS][LANES] = {{{false}}};
-    for (uint32_t i = 0; i < PARTS; i++)
+    struct weir_mix *mix = mix_of(weights, MIXED, 10);
+    struct weir_order *orders[MIXED];
+    bool used[RANKS][MIXED][LANES] = {{{false}}};
+    for (uint32_t i = 0; i < MIXED; i++)
         OK(weir_order_open(&orders[i], &count, 1, &opts));
     for (uint64_t at = 0; at < BATCH * 300; at += BATCH)
         for (uint32_t rank = 0; rank < RANKS; rank++) {
@@ -212,13 +216,13 @@ static void ranks_keep_their_lanes(void)
                 used[rank][out[i].part][out[i].position % count % LANES] = true;
         }
     for (uint32_t rank = 0; rank < RANKS; rank++)
-        for (uint32_t part = 0; part < PARTS; part++) {
+        for (uint32_t part = 0; part < MIXED; part++) {
             uint32_t lanes = 0;
             for (uint32_t lane = 0; lane < LANES; lane++)
                 lanes += used[rank][part][lane];
             CHECK(lanes >= 8 && lanes <= 16);
         }
-    for (uint32_t i = 0; i < PARTS; i++)
+    for (uint32_t i = 0; i < MIXED; i++)
         weir_order_close(orders[i]);
     weir_mix_close(mix);
 }
