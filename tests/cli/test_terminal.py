@@ -103,8 +103,9 @@ def test_no_bar_for_what_is_quick(weir):
 
 
 def test_no_bar_among_the_bytes(weir, slow):
-    weir("put", "f")
-    rc, shown = on_terminal(weir, "--store", slow, "get", "f", "-")
+    weir.file("text", b"no chance of a bar\n" * (10 * MIB // 19))
+    weir("put", "text")
+    rc, shown = on_terminal(weir, "--store", slow, "get", "text", "-")
     assert rc == 0 and "\r\x1b[K" not in shown
 
 
