@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "util/min.h"
+
 uint64_t weir_deal_count(uint64_t count, uint32_t rank, uint32_t ranks)
 {
     assert(rank < ranks);
@@ -17,11 +19,6 @@ static uint64_t piece_first(uint64_t count, uint32_t rank, uint32_t ranks)
 }
 
 /* ---- how many ---- */
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 static struct weir_deal_mark mark_of(const struct weir_deal_part *part, uint64_t position)
 {
@@ -44,9 +41,9 @@ static void prepare(struct weir_deal_part *part)
 static uint64_t before(const struct weir_deal_part *part, const struct weir_deal_mark *mark,
                        uint64_t lanes)
 {
-    lanes = smaller(lanes, part->lanes);
-    return mark->epochs * (part->rounds * lanes + smaller(part->rest, lanes)) +
-           mark->rounds * lanes + smaller(mark->lane, lanes);
+    lanes = weir_min(lanes, part->lanes);
+    return mark->epochs * (part->rounds * lanes + weir_min(part->rest, lanes)) +
+           mark->rounds * lanes + weir_min(mark->lane, lanes);
 }
 
 /* Those of the batch that are in the first `lanes` lanes. */

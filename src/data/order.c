@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "util/err.h"
+#include "util/min.h"
 #include "util/perm.h"
 #include "util/sys.h"
 
@@ -175,11 +176,6 @@ void weir_epoch_close(struct weir_epoch *epoch)
 
 /* ---- finding a position ---- */
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What a lane has of a shard. */
 struct part {
     uint32_t lane;
@@ -206,12 +202,12 @@ static struct part part_of(const struct weir_epoch *epoch, uint64_t k)
     const struct weir_order *order = epoch->order;
     uint64_t n = weir_order_count(order), lanes = order->opts.lanes, lane = k % lanes;
     assert(k < n);
-    uint64_t first = n / lanes * lane + smaller(n % lanes, lane);
+    uint64_t first = n / lanes * lane + weir_min(n % lanes, lane);
     uint64_t end = first + n / lanes + (lane < n % lanes);
     struct part part = {.lane = (uint32_t)lane, .lane_first = first, .place = first + k / lanes};
     part.turn = turn_of(epoch, part.place);
     part.first = part.turn->place > first ? part.turn->place : first;
-    part.end = smaller(part.turn[1].place, end);
+    part.end = weir_min(part.turn[1].place, end);
     return part;
 }
 
@@ -262,7 +258,7 @@ static struct slot slot_of(const struct weir_epoch *epoch, const struct part *pa
         return (struct slot){0, size, 0};
     if (!opts->shuffle) {
         uint64_t first = at - at % window;
-        return (struct slot){first, smaller(window, size - first), first};
+        return (struct slot){first, weir_min(window, size - first), first};
     }
     uint64_t spread = epoch->keys[FOR_PHASES] + part->lane * SPREAD;
     uint64_t phase = scaled(spread, window);
@@ -276,7 +272,7 @@ static struct slot slot_of(const struct weir_epoch *epoch, const struct part *pa
     weir_perm_init(&perm, weir_perm_key(epoch->keys[FOR_WINDOWS], part->first), slots);
     uint64_t lies = weir_perm_at(&perm, turn);
     struct slot slot = {.first = turn ? head + (turn - 1) * window : 0, .data = lies * window};
-    slot.count = turn ? smaller(window, size - slot.first) : head;
+    slot.count = turn ? weir_min(window, size - slot.first) : head;
     if (weir_perm_at(&perm, 0) < lies)
         slot.data -= window - head;
     if (weir_perm_at(&perm, slots - 1) < lies)

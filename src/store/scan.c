@@ -16,6 +16,7 @@
 
 #include "store/object.h"
 #include "util/err.h"
+#include "util/min.h"
 #include "util/sys.h"
 
 enum {
@@ -63,11 +64,6 @@ static void scan_failed(struct scan *scan, int code, const struct weir_span *bad
     }
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- units ---- */
 
 struct unit {
@@ -107,11 +103,11 @@ static bool next_unit(const struct scan *scan, struct unit *out)
         return false;
     uint64_t begin = wanted.begin / block_bytes * block_bytes, end;
     uint64_t limit = (begin / WEIR_BUFFER_BYTES + 1) * WEIR_BUFFER_BYTES;
-    limit = min_u64(limit, scan->obj->info.size_bytes);
+    limit = weir_min(limit, scan->obj->info.size_bytes);
     *out = (struct unit){.spans = look};
     struct weir_range first = wanted;
     do
-        end = min_u64((wanted.end + block_bytes - 1) / block_bytes * block_bytes, limit);
+        end = weir_min((wanted.end + block_bytes - 1) / block_bytes * block_bytes, limit);
     while (end < limit && weir_spans_find(&look, scan->spans_end, end, &wanted) &&
            wanted.begin < limit && wanted.begin - end <= GAP_BYTES_MAX);
     out->range = (struct weir_range){begin, end};
@@ -207,7 +203,7 @@ static int check_unit(const struct slot *slot, const struct weir_span **bad)
     if (!weir_object_is_checked(obj))
         return 0;
     for (block.begin = req->off; block.begin < end; block.begin = block.end) {
-        block.end = min_u64(block.begin + obj->check_bytes, end);
+        block.end = weir_min(block.begin + obj->check_bytes, end);
         *bad = weir_spans_find(&look, slot->spans_end, block.begin, &wanted);
         if (!*bad || wanted.begin >= block.end)
             continue;
