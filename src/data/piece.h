@@ -22,7 +22,7 @@
 
 /* Windows are read from one multiple of this to another: a block of Weir's own shards is checked as
  * a whole, and of whole ones nothing is copied. */
-#define WEIR_PIECE_BLOCK ((uint64_t)1 << 16)
+#define WEIR_PIECE_BLOCK ((uint64_t)1 << 14)
 
 /* Which shards are mapped (maps.h), if data are to stay in the page cache: those of tokens, which
  * are used as they lie there, always. Of others, windows that are there already: what is not is

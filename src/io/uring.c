@@ -4,6 +4,9 @@
  * eventfd read kept in flight wakes it for new requests. Each goes to the kernel as it is taken:
  * the device would wait while others are prepared. But those that were sent as a batch go together:
  * where they lie beside each other the kernel makes one request of them.
+ * Some devices, virtual ones above all, answer only when they have done all they were given, and
+ * stand still until they get more. So of much that is asked for, half waits here, and goes before
+ * anybody is told what has come: whoever is told begins to work, often on this processor.
  * Buffers of the pool and files are registered in small tables when the kernel and RLIMIT_MEMLOCK
  * allow it; without either, everything still works.
  */
@@ -19,6 +22,7 @@
 #include "io/checkers.h"
 #include "io/io.h"
 #include "util/err.h"
+#include "util/min.h"
 #include "util/sys.h"
 #include "util/thread.h"
 
@@ -27,6 +31,7 @@ enum {
     /* A device takes as long to begin a small transfer as a large one: of small ones so many times
      * as many are under way. */
     SMALL_FACTOR = 4,
+    STREAMS = 4, /* what one stream asks for, that share of the depth, never waits here */
 };
 
 /* What a completion belongs to: a request, the sync linked behind it, or the eventfd. */
@@ -38,6 +43,7 @@ struct weir_uring {
     unsigned depth; /* of transfers of a whole buffer */
     unsigned in_flight;
     uint64_t bytes_in_flight;
+    struct weir_req *done, **done_tail; /* finished, and nobody knows yet */
     bool waking; /* the eventfd read is in flight */
     uint64_t wake_value;
     int wake_fd;
@@ -50,6 +56,7 @@ struct weir_uring {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     struct weir_req *head, **tail;
+    uint64_t bytes_waiting; /* of those */
     struct weir_file *forget;
     pthread_t thread;
     bool started, ready, sleeping, stop;
@@ -85,6 +92,7 @@ int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned de
     u->pool = pool;
     u->depth = depth;
     u->tail = &u->head;
+    u->done_tail = &u->done;
     pthread_mutex_init(&u->lock, NULL);
     pthread_cond_init(&u->changed, NULL);
     *out = u;
@@ -197,7 +205,20 @@ static void answered(struct weir_uring *u, struct weir_req *req, bool sync, int 
                       weir_errno_text(req->io.sync_answer));
     u->in_flight--;
     u->bytes_in_flight -= req->len;
-    weir_req_done(req);
+    req->next = NULL;
+    *u->done_tail = req;
+    u->done_tail = &req->next;
+}
+
+static void tell(struct weir_uring *u)
+{
+    struct weir_req *req = u->done;
+    u->done = NULL;
+    u->done_tail = &u->done;
+    for (struct weir_req *next; req; req = next) {
+        next = req->next;
+        weir_req_done(req);
+    }
 }
 
 static void reap(struct weir_uring *u)
@@ -239,36 +260,51 @@ static void forget(struct weir_uring *u)
     pthread_cond_broadcast(&u->changed);
 }
 
-static bool is_full(const struct weir_uring *u)
+static bool is_full(const struct weir_uring *u, uint64_t bytes_waiting)
 {
+    uint64_t most = (uint64_t)u->depth * WEIR_BUFFER_BYTES, half;
+    half = (u->bytes_in_flight + bytes_waiting) / 2;
+    half = half > most / STREAMS ? half : most / STREAMS;
     return u->in_flight == SMALL_FACTOR * u->depth ||
-           u->bytes_in_flight >= (uint64_t)u->depth * WEIR_BUFFER_BYTES;
+           u->bytes_in_flight >= weir_min(half, most);
+}
+
+/* Takes the first off the queue, if it may go now; with the lock held. */
+static struct weir_req *next_waiting(struct weir_uring *u)
+{
+    struct weir_req *req = u->head;
+    if (!req || is_full(u, u->bytes_waiting))
+        return NULL;
+    u->head = req->next;
+    if (!u->head)
+        u->tail = &u->head;
+    u->bytes_waiting -= req->len;
+    return req;
 }
 
 /* Sends what is in the queue off, until as much is under way as may be, while others add to it.
  * Returns false when the thread may end. */
 static bool take(struct weir_uring *u)
 {
+    struct weir_req *req;
     pthread_mutex_lock(&u->lock);
     for (;;) {
         if (u->forget)
             forget(u);
-        if (!u->head || is_full(u))
+        req = next_waiting(u);
+        if (!req)
             break;
-        struct weir_req *req = u->head;
-        u->head = req->next;
-        if (!u->head)
-            u->tail = &u->head;
+        uint64_t bytes_waiting = u->bytes_waiting;
         pthread_mutex_unlock(&u->lock);
         u->in_flight++;
         u->bytes_in_flight += req->len;
         prepare(u, req);
-        if (!req->io.has_next || is_full(u)) /* it may be done, and gone, with the submit */
+        if (!req->io.has_next || is_full(u, bytes_waiting)) /* may be done, and gone, with this */
             submit(u, false);
         pthread_mutex_lock(&u->lock);
     }
-    bool more = !u->stop || u->head || u->in_flight;
-    u->sleeping = true;
+    bool more = !u->stop || u->head || u->in_flight || u->done;
+    u->sleeping = !u->done;
     pthread_mutex_unlock(&u->lock);
     return more;
 }
@@ -296,6 +332,10 @@ static void *drive(void *arg)
     if (code)
         return NULL;
     while (take(u)) {
+        if (u->done) {
+            tell(u);
+            continue;
+        }
         arm_wake(u);
         submit(u, true);
         pthread_mutex_lock(&u->lock);
@@ -339,6 +379,8 @@ int weir_uring_submit(struct weir_uring *u, struct weir_req *head, struct weir_r
     if (!code) {
         *u->tail = head;
         u->tail = &last->next;
+        for (const struct weir_req *req = head; req; req = req->next)
+            u->bytes_waiting += req->len;
         wake(u);
     }
     pthread_mutex_unlock(&u->lock);

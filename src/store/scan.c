@@ -91,8 +91,20 @@ static char *place_of(const struct scan *scan, const struct weir_span *span,
     return aligned || is_small(scan->obj, unit) ? place : NULL;
 }
 
-/* From the block of the next byte that is wanted as far as wanted blocks follow closely, within an
- * aligned 1 MiB; false if nothing is left. */
+/* How far a unit may go that begins there, when so much of the row is left: what is more than a
+ * buffer is cut evenly, as the last of several would be too small to be read around the page
+ * cache. */
+static uint64_t unit_bytes_max(uint64_t rest, uint64_t block_bytes)
+{
+    uint64_t units = rest / WEIR_BUFFER_BYTES + (rest % WEIR_BUFFER_BYTES != 0);
+    if (units <= 1)
+        return WEIR_BUFFER_BYTES;
+    uint64_t blocks = rest / block_bytes + (rest % block_bytes != 0);
+    return (blocks / units + (blocks % units != 0)) * block_bytes;
+}
+
+/* From the block of the next byte that is wanted as far as wanted blocks follow closely; false if
+ * nothing is left. */
 static bool next_unit(const struct scan *scan, struct unit *out)
 {
     uint64_t block_bytes = scan->obj->check_bytes;
@@ -102,7 +114,7 @@ static bool next_unit(const struct scan *scan, struct unit *out)
     if (!span)
         return false;
     uint64_t begin = wanted.begin / block_bytes * block_bytes, end;
-    uint64_t limit = (begin / WEIR_BUFFER_BYTES + 1) * WEIR_BUFFER_BYTES;
+    uint64_t limit = begin + unit_bytes_max(wanted.end - begin, block_bytes);
     limit = weir_min(limit, scan->obj->info.size_bytes);
     *out = (struct unit){.spans = look};
     struct weir_range first = wanted;
