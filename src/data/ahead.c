@@ -3,20 +3,25 @@
 
 #include <stdlib.h>
 
+#include "util/huge.h"
 #include "util/sys.h"
 #include "util/thread.h"
 
 enum {
     THREADS = 32,
-    PIECE_BYTES = 1 << 20, /* of samples in each piece, */
-    PIECE_FILES = 64,      /* or so many, if each is a file */
-    RANGE_PIECES = 32,     /* of one range, at most; */
-    RANGE_PIECES_MIN = 2,  /* however large: one is taken, one loaded */
+    PIECE_FILES = 96,       /* at most in a piece, */
+    FILE_BYTES = 4096 + 64, /* that one takes beside what is in it */
+    RANGE_PIECES = 32,      /* of one range, at most; */
+    RANGE_PIECES_MIN = 2,   /* however large: one is taken, one loaded */
 };
+
+/* Of memory for a piece: one huge page, which is one piece for the device, too; or what one sample
+ * takes. */
+#define PIECE_BYTES WEIR_HUGE_BYTES
 
 /* Pieces that are there, being loaded or being taken: no more are begun, but for ranges that have
  * hardly any. A compressed shard is one piece. */
-#define BYTES_MAX ((uint64_t)48 << 20)
+#define BYTES_MAX ((uint64_t)24 << 20)
 
 struct weir_ahead_piece {
     struct weir_ahead_piece *next;
@@ -39,22 +44,25 @@ struct weir_ahead {
 
 /* ---- loading ---- */
 
-/* How many samples a piece has that begins at one: of one source shard, and not more bytes than it
- * should have, unless one sample has. A compressed shard comes as a whole. */
+/* How many samples a piece has that begins at one: of one source shard, and not more than there is
+ * room for, unless one sample is. A compressed shard comes as a whole. */
 static int measure(const struct weir_supply *from, const struct weir_index_shard *shard,
                    uint64_t first, uint64_t end, uint64_t *count)
 {
-    uint64_t bytes = 0, n = 0;
+    uint64_t most = shard->is_files ? PIECE_FILES : UINT64_MAX, n = 0;
+    uint64_t bytes = 2 * WEIR_PIECE_BLOCK, each = shard->is_files ? FILE_BYTES : 0;
     if (end > shard->first + shard->samples)
         end = shard->first + shard->samples;
     if (shard->codec[0])
         n = end - first;
-    while (first + n < end && bytes < PIECE_BYTES && !(shard->is_files && n == PIECE_FILES)) {
+    while (first + n < end && n < most) {
         struct weir_place place;
         int code = weir_index_find(from->index, first + n, &place);
         if (code)
             return weir_sample_fail(from, first + n, code);
-        bytes += place.size;
+        bytes += place.size + each;
+        if (n && bytes > PIECE_BYTES)
+            break;
         n++;
     }
     *count = n;

@@ -107,9 +107,12 @@ size_t weir_slab_room(size_t size)
     while (step * 2 * STEPS < size)
         step *= 2;
     size = (size + step - 1) / step * step;
-    /* Whole huge pages, where that takes no more than another step. */
+    /* Whole huge pages, where that takes no more than another step, or there would be none: what is
+     * read into single pages is hundreds of pieces for a device, and comes at a third of its
+     * rate. */
     size_t huge = weir_huge_room(size);
-    return huge - size <= step ? huge : size;
+    bool is_one = huge == WEIR_HUGE_BYTES && size > huge / 2;
+    return is_one || huge - size <= step ? huge : size;
 }
 
 /* The smallest that will do, unless it is far too large; of equal ones the warmest. */

@@ -44,7 +44,7 @@ struct weir_uring {
     unsigned in_flight;
     uint64_t bytes_in_flight;
     struct weir_req *done, **done_tail; /* finished, and nobody knows yet */
-    bool waking; /* the eventfd read is in flight */
+    bool waking;                        /* the eventfd read is in flight */
     uint64_t wake_value;
     int wake_fd;
     char *arena; /* of the pool, once it has one */
@@ -265,8 +265,7 @@ static bool is_full(const struct weir_uring *u, uint64_t bytes_waiting)
     uint64_t most = (uint64_t)u->depth * WEIR_BUFFER_BYTES, half;
     half = (u->bytes_in_flight + bytes_waiting) / 2;
     half = half > most / STREAMS ? half : most / STREAMS;
-    return u->in_flight == SMALL_FACTOR * u->depth ||
-           u->bytes_in_flight >= weir_min(half, most);
+    return u->in_flight == SMALL_FACTOR * u->depth || u->bytes_in_flight >= weir_min(half, most);
 }
 
 /* Takes the first off the queue, if it may go now; with the lock held. */
