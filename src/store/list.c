@@ -42,6 +42,7 @@ struct level {
     struct item *items;
     size_t count, room, next;
     size_t most;   /* items that it may have; 0: any number */
+    bool looks;    /* what they are is asked for with their names, one after the other */
     size_t looked; /* they were looked at up to here, */
     size_t read;   /* and directories were read ahead: */
     size_t ahead;  /* the next time so many; 0: none, they are large */
@@ -74,7 +75,8 @@ static void level_free(struct level *level)
 }
 
 /* -E2BIG, without a text: it has more than it may. */
-static int level_add(struct level *level, const char *name, bool is_dir, weir_kind kind)
+static int level_add(struct level *level, const char *name, bool is_dir, weir_kind kind,
+                     const struct weir_blob_stat *stat)
 {
     if (level->most && level->count == level->most)
         return -E2BIG;
@@ -89,7 +91,10 @@ static int level_add(struct level *level, const char *name, bool is_dir, weir_ki
     char *copy = weir_strdup(name);
     if (!copy)
         return weir_fail_memory();
-    level->items[level->count++] = (struct item){.name = copy, .is_dir = is_dir, .kind = kind};
+    struct item *item = &level->items[level->count++];
+    *item = (struct item){.name = copy, .is_dir = is_dir, .kind = kind, .has_stat = stat};
+    if (stat)
+        item->stat = *stat;
     return 0;
 }
 
@@ -116,7 +121,7 @@ static int has_seal(weir_store *store, const char *key)
 
 /* Adds one entry of a LIST page, if it is a key: seals end in '~'. */
 static int add_found(weir_store *store, struct level *level, char type, const char *found,
-                     bool seals)
+                     bool seals, const struct weir_blob_stat *stat)
 {
     char name[WEIR_NAME_BYTES_MAX], key[2 * WEIR_NAME_BYTES_MAX];
     snprintf(name, sizeof name, "%s", found);
@@ -134,7 +139,7 @@ static int add_found(weir_store *store, struct level *level, char type, const ch
         if (code <= 0)
             return code;
     }
-    return level_add(level, name, type == 'd', seals ? WEIR_KIND_SEALED : WEIR_KIND_FOREIGN);
+    return level_add(level, name, type == 'd', seals ? WEIR_KIND_SEALED : WEIR_KIND_FOREIGN, stat);
 }
 
 static int read_dir(weir_store *store, struct level *level, const char *top)
@@ -148,13 +153,18 @@ static int read_dir(weir_store *store, struct level *level, const char *top)
         weir_req_init(&req, WEIR_OP_LIST);
         req.name = name;
         req.handle = cursor;
+        req.look = level->looks && !*top;
         req.buf = page;
         req.len = sizeof page;
         code = weir_tier_call(store->tier, &req);
         cursor = req.handle;
-        const char *at = page;
-        for (uint64_t i = 0; !code && i < req.result; i++, at += strlen(at) + 1)
-            code = add_found(store, level, at[0], at + 1, *top != 0);
+        const char *at = page, *found;
+        for (uint64_t i = 0; !code && i < req.result; i++) {
+            struct weir_blob_stat stat;
+            bool has_stat;
+            char type = weir_list_page_take(&at, &found, &stat, &has_stat);
+            code = add_found(store, level, type, found, *top != 0, has_stat ? &stat : NULL);
+        }
     } while (!code && req.result);
     weir_handle_close(cursor);
     return code == -ENOENT && *name ? 0 : code; /* but the root must be there */
@@ -187,9 +197,11 @@ static void tidy(struct level *level)
 }
 
 /* All that is in a directory. -E2BIG: that is more than `most`, if that is not 0. */
-static int read_level(struct level *level, weir_store *store, const char *dir, size_t most)
+static int read_level(struct level *level, weir_store *store, const char *dir, size_t most,
+                      bool looks)
 {
-    *level = (struct level){.dir = weir_strdup(dir), .most = most, .ahead = AHEAD_MIN};
+    *level =
+        (struct level){.dir = weir_strdup(dir), .most = most, .looks = looks, .ahead = AHEAD_MIN};
     if (!level->dir)
         return weir_fail_memory();
     int code = read_dir(store, level, WEIR_DIR_SEAL);
@@ -204,7 +216,7 @@ static void look_at(weir_store *store, struct level *level, size_t begin, size_t
     char key[2 * WEIR_NAME_BYTES_MAX];
     for (size_t i = begin; i < end; i++) {
         struct item *item = &level->items[i];
-        if (item->is_dir || item->kind != WEIR_KIND_FOREIGN)
+        if (item->is_dir || item->has_stat || item->kind != WEIR_KIND_FOREIGN)
             continue;
         snprintf(key, sizeof key, "%s%s", level->dir, item->name);
         item->has_stat = !weir_store_stat(store, key, &item->stat);
@@ -249,14 +261,15 @@ static int read_one(void *arg, uint64_t i)
     if (!level)
         return 0;
     snprintf(dir, sizeof dir, "%s%s/", reading->level->dir, item->name);
-    int code = read_level(level, list->store, dir, LOOK_AHEAD);
+    bool looks = list->flags & WEIR_LIST_DETAIL;
+    int code = read_level(level, list->store, dir, LOOK_AHEAD, looks);
     if (code) {
         reading->has_large |= code == -E2BIG;
         level_free(level);
         return 0;
     }
     tidy(level);
-    if (list->flags & WEIR_LIST_DETAIL) {
+    if (looks) {
         look_at(list->store, level, 0, level->count);
         level->looked = level->count;
     }
@@ -293,7 +306,7 @@ static int enter(weir_list *list, const char *dir, struct level *read)
     struct level *level = read ? read : weir_alloc(sizeof *level);
     if (!level)
         return weir_fail_memory();
-    int code = read ? 0 : read_level(level, list->store, dir, 0);
+    int code = read ? 0 : read_level(level, list->store, dir, 0, false);
     /* A plain directory that became a link is not entered; what is sealed below it is listed. */
     if (code == -ELOOP && (list->depth || level->count))
         code = 0;

@@ -87,6 +87,16 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
     return 0;
 }
 
+/* One that cannot be seen is told as it is: who asks for it alone is told why. */
+static bool add_to_page(struct weir_req *req, size_t *used, int dir, char type, const char *name)
+{
+    struct weir_sys_stat st;
+    if (type == 'd' || !req->look || weir_sys->stat(dir, name, &st) || !st.is_file)
+        return weir_list_page_add(req, used, type == 'd', name);
+    struct weir_blob_stat stat = {st.size, st.mtime_ns};
+    return weir_list_page_add_seen(req, used, name, &stat);
+}
+
 static int fill_page(struct file_tier *t, struct weir_req *req)
 {
     struct weir_dents *dents = &((struct file_cursor *)req->handle)->dents;
@@ -102,7 +112,7 @@ static int fill_page(struct file_tier *t, struct weir_req *req)
         if (type < 0)
             return weir_file_fail_at(t, type, "list", req->name);
         bool shown = type && type != '?' && (is_tmp || !weir_dents_is_silly(name));
-        if (!type || (shown && !weir_list_page_add(req, &used, type == 'd', name)))
+        if (!type || (shown && !add_to_page(req, &used, dents->fd, (char)type, name)))
             return 0;
         weir_dents_skip(dents);
     }

@@ -287,15 +287,43 @@ int weir_tier_call(struct weir_tier *tier, struct weir_req *req)
     return req->code ? weir_fail_text(req->code, req->text) : 0;
 }
 
-bool weir_list_page_add(struct weir_req *req, size_t *used, bool is_dir, const char *name)
+static bool add_entry(struct weir_req *req, size_t *used, char type, const char *name,
+                      const void *more, size_t more_size)
 {
-    size_t size = strlen(name) + 2;
-    if (size > req->len - *used)
+    size_t size = strlen(name) + 1;
+    if (1 + size + more_size > req->len - *used)
         return false;
     char *at = (char *)req->buf + *used;
-    at[0] = is_dir ? 'd' : 'f';
-    memcpy(at + 1, name, size - 1);
-    *used += size;
+    at[0] = type;
+    memcpy(at + 1, name, size);
+    if (more_size)
+        memcpy(at + 1 + size, more, more_size);
+    *used += 1 + size + more_size;
     req->result++;
     return true;
+}
+
+bool weir_list_page_add(struct weir_req *req, size_t *used, bool is_dir, const char *name)
+{
+    return add_entry(req, used, is_dir ? 'd' : 'f', name, NULL, 0);
+}
+
+bool weir_list_page_add_seen(struct weir_req *req, size_t *used, const char *name,
+                             const struct weir_blob_stat *stat)
+{
+    return add_entry(req, used, 'F', name, stat, sizeof *stat);
+}
+
+char weir_list_page_take(const char **at, const char **name, struct weir_blob_stat *stat,
+                         bool *has_stat)
+{
+    char type = **at;
+    *name = *at + 1;
+    *at = *name + strlen(*name) + 1;
+    *has_stat = type == 'F';
+    if (!*has_stat)
+        return type;
+    memcpy(stat, *at, sizeof *stat);
+    *at += sizeof *stat;
+    return 'f';
 }

@@ -24,7 +24,8 @@
  *    nobody ever sees that. Of what is not there the answer is -ENOENT; it may be 0 if who asks
  *    does not mind (`blind`).
  *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
- *    says how many; 0 is the end. What is added or removed meanwhile may or may not show. A `deep`
+ *    says how many; 0 is the end. What is added or removed meanwhile may or may not show. One that
+ *    is to `look` may give files as (type 'F', name, NUL, struct weir_blob_stat). A `deep`
  *    one gives all files below, their names with slashes, where a tier has no directories (else
  *    -ENOTSUP): that is one pass, where a walk through levels is one for each.
  *  - ALIAS gives people a second, plain name (one that is just that already is as good); tiers
@@ -151,5 +152,11 @@ int weir_tier_stats_get(struct weir_tier *tier, weir_stat_row *rows, size_t max)
 
 /* Pages of LIST: appends one entry; false when it does not fit. */
 bool weir_list_page_add(struct weir_req *req, size_t *used, bool is_dir, const char *name);
+/* A file that was looked at. */
+bool weir_list_page_add_seen(struct weir_req *req, size_t *used, const char *name,
+                             const struct weir_blob_stat *stat);
+/* Takes the next entry of a page: its type, 'f' or 'd'; has_stat: *stat is what was seen. */
+char weir_list_page_take(const char **at, const char **name, struct weir_blob_stat *stat,
+                         bool *has_stat);
 
 #endif

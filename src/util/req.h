@@ -94,6 +94,7 @@ struct weir_req {
                       are best sent to the device together (plug) */
     bool sync;     /* WRITE: durable when complete; the handle's other writes are complete */
     bool dry;      /* SWEEP: only count */
+    bool look;     /* LIST: with what STAT tells of a file, where that is at hand */
     bool deep;     /* LIST: all files below, whatever the level; -ENOTSUP where there are levels */
     bool alone;    /* LEASE: nobody else may hold it */
     bool reuse;    /* REMOVE: the tier may keep the file, to write another over it; REMOVE_IF, out:

@@ -163,6 +163,53 @@ static void deep(void)
     weir_handle_close(req.handle);
 }
 
+/* Files with what STAT tells of them, if the tier has it at hand; names and directories as ever, in
+ * pages that have room for two files, too. */
+static void looked_at(void)
+{
+    static const size_t sizes[] = {0, 1, 700, 70000};
+    static char content[70000];
+    const char *dir = ".weir/seal/looked/";
+    char name[64];
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "%sn%zu~", dir, i);
+        OK(t_put(name, content, sizes[i]));
+    }
+    put_name(".weir/seal/looked/below/x~");
+    for (size_t page_bytes = 64; page_bytes <= 4096; page_bytes += 4032) {
+        unsigned files = 0, dirs = 0;
+        struct weir_req req;
+        struct weir_handle *cursor = NULL;
+        char page[4096];
+        do {
+            weir_req_init(&req, WEIR_OP_LIST);
+            req.name = dir;
+            req.handle = cursor;
+            req.look = true;
+            req.buf = page;
+            req.len = page_bytes;
+            OK(call(&req));
+            cursor = req.handle;
+            const char *at = page, *found;
+            for (uint64_t i = 0; i < req.result; i++) {
+                struct weir_blob_stat seen, stat;
+                bool has_stat;
+                char type = weir_list_page_take(&at, &found, &seen, &has_stat);
+                CHECK(at <= page + page_bytes && (type == 'f' || (type == 'd' && !has_stat)));
+                files += type == 'f';
+                dirs += type == 'd';
+                snprintf(name, sizeof name, "%s%s", dir, found);
+                if (!has_stat)
+                    continue;
+                OK(t_stat(name, NULL, &stat));
+                CHECK(seen.size == stat.size && seen.time_ns == stat.time_ns);
+            }
+        } while (req.result);
+        weir_handle_close(cursor);
+        CHECK(files == 4 && dirs == 1);
+    }
+}
+
 /* A cursor that is not followed to its end. */
 static void left_early(void)
 {
@@ -186,5 +233,6 @@ void check_listing(void)
     RUN(many);
     RUN(while_it_changes);
     RUN(deep);
+    RUN(looked_at);
     RUN(left_early);
 }
