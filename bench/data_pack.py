@@ -21,7 +21,7 @@ import common
 from common import GB, ROOT, say
 
 SIZES = [16 << 10, 110 << 10]
-READERS = [8, 16, 32]  # threads that read plainly, of which the best number is taken
+READERS = [8, 16, 32, 64]  # threads that read plainly, of which the best number is taken
 WRITE = ["--ioengine=io_uring", "--bs=1m", "--iodepth=16"]
 
 

@@ -50,7 +50,7 @@ static int measure(const struct weir_supply *from, const struct weir_index_shard
                    uint64_t first, uint64_t end, uint64_t *count)
 {
     uint64_t most = shard->is_files ? PIECE_FILES : UINT64_MAX, n = 0;
-    uint64_t bytes = 2 * WEIR_PIECE_BLOCK, each = shard->is_files ? FILE_BYTES : 0;
+    uint64_t bytes = 0, begin = 0;
     if (end > shard->first + shard->samples)
         end = shard->first + shard->samples;
     if (shard->codec[0])
@@ -60,8 +60,9 @@ static int measure(const struct weir_supply *from, const struct weir_index_shard
         int code = weir_index_find(from->index, first + n, &place);
         if (code)
             return weir_sample_fail(from, first + n, code);
-        bytes += place.size + each;
-        if (n && bytes > PIECE_BYTES)
+        begin = n ? begin : place.off;
+        bytes = shard->is_files ? bytes + place.size + FILE_BYTES : place.off + place.size - begin;
+        if (n && bytes > PIECE_BYTES - 2 * WEIR_PIECE_BLOCK)
             break;
         n++;
     }

@@ -8,6 +8,7 @@
 
 #include "data/loader.h"
 #include "store/store.h"
+#include "util/huge.h"
 #include "util/sys.h"
 #include "util/thread.h"
 
@@ -22,8 +23,8 @@ enum {
     ROWS_AHEAD = 1 << 18, /* samples planned: a few MiB of tables */
 };
 /* Of the default window: reads are about that long, and with the blocks that its ends lie in it
- * fills a huge page. */
-#define WINDOW_BYTES   (((uint64_t)2 << 20) - WEIR_PIECE_BLOCK)
+ * fills a huge page. It is part of the order of samples, and so never changes. */
+#define WINDOW_BYTES   ((uint64_t)1984 << 10)
 #define MEMORY_DEFAULT ((uint64_t)512 << 20)
 #define LANES_BYTES    (MEMORY_DEFAULT / 2)  /* of whole shards in as many lanes by default */
 #define AHEAD_BYTES    ((uint64_t)128 << 20) /* planned ahead, so that reads begin in time */
@@ -168,6 +169,8 @@ static uint64_t memory_of(const struct weir_loader *loader, const struct weir_fe
         piece = all;
     if (piece < extent->compressed_max)
         piece = extent->compressed_max;
+    if (piece > WEIR_HUGE_BYTES / 2) /* of smaller ones hardly anything is wasted */
+        piece = weir_slab_room(piece);
     uint64_t need;
     if (__builtin_mul_overflow(pieces, piece, &need))
         need = UINT64_MAX;
@@ -247,6 +250,8 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
         shuffles ? source->window == UINT64_MAX : (uint64_t)opts->ranks * opts->workers > 1;
     if (!extent.compressed)
         source->supply.mapping = weir_supply_mapping(&source->supply, keeps);
+    if (!extent.compressed && source->supply.mapping != WEIR_MAPPING_ALL)
+        source->supply.block_bytes = weir_supply_block(&source->supply);
     source->is_scattered =
         is_sparse && !extent.compressed && source->supply.mapping != WEIR_MAPPING_ALL;
     if (source->row_bytes > loader->row_bytes)

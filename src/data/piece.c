@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "store/store.h"
+#include "util/min.h"
 #include "util/sys.h"
 
 enum {
@@ -118,10 +119,11 @@ int weir_piece_plan(struct weir_piece *piece, const struct weir_supply *supply, 
                              "the index of '%s' is damaged: sample %" PRIu64 " lies before %" PRIu64
                              ": make it anew",
                              weir_data_info_get(supply->data)->url, first + count - 1, first);
+        uint64_t block = supply->block_bytes ? supply->block_bytes : WEIR_PIECE_BLOCK;
         plan.kind = WEIR_PIECE_WINDOW;
-        plan.begin = head.off - head.off % WEIR_PIECE_BLOCK;
-        plan.end = tail.off + tail.size + WEIR_PIECE_BLOCK - 1;
-        plan.end -= plan.end % WEIR_PIECE_BLOCK;
+        plan.begin = head.off - head.off % block;
+        plan.end = tail.off + tail.size + block - 1;
+        plan.end -= plan.end % block;
         plan.end = plan.end < shard.file_bytes ? plan.end : shard.file_bytes;
         plan.bytes = plan.end - plan.begin;
     }
@@ -167,6 +169,21 @@ static void give_object(const struct weir_supply *supply, const struct weir_plac
         weir_shelf_give(shelf, place->shard, obj);
     else
         weir_object_close(obj);
+}
+
+/* What fails here fails again where it is read, and is told there. */
+uint64_t weir_supply_block(const struct weir_supply *supply)
+{
+    struct weir_place first;
+    weir_object *obj;
+    if (weir_index_format(supply->index)->is_files || weir_index_find(supply->index, 0, &first) ||
+        take_object(supply, &first, &obj))
+        return WEIR_PIECE_BLOCK;
+    uint64_t block = weir_object_check_bytes(obj);
+    give_object(supply, &first, obj, true);
+    if (block < WEIR_PIECE_BLOCK)
+        return WEIR_PIECE_BLOCK;
+    return weir_min(block, WEIR_PIECE_BLOCK_MAX);
 }
 
 static int next_object(void *arg, struct weir_reading *out)

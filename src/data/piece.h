@@ -20,9 +20,11 @@
 #include "data/slab.h"
 #include "util/err.h"
 
-/* Windows are read from one multiple of this to another: a block of Weir's own shards is checked as
- * a whole, and of whole ones nothing is copied. */
+/* The blocks of shards that are packed. */
 #define WEIR_PIECE_BLOCK ((uint64_t)1 << 14)
+/* Windows are read from one multiple of the shards' blocks to another, if those are no larger than
+ * this: a block is checked as a whole, and of whole ones nothing is copied. */
+#define WEIR_PIECE_BLOCK_MAX ((uint64_t)1 << 16)
 
 /* Which shards are mapped (maps.h), if data are to stay in the page cache: those of tokens, which
  * are used as they lie there, always. Of others, windows that are there already: what is not is
@@ -37,7 +39,8 @@ struct weir_supply {
     const struct weir_index *index;
     struct weir_slabs *slabs;
     enum weir_mapping mapping;
-    bool once; /* files that are samples are read one time, by many threads (store.h) */
+    uint64_t block_bytes; /* of its shards; 0: those of packed ones */
+    bool once;            /* files that are samples are read one time, by many threads (store.h) */
 };
 
 /* What loading cost. */
@@ -70,6 +73,9 @@ struct weir_piece {
 /* How the shards of a dataset are mapped, if they can be: the first one tells. is_buffered: it is
  * read through the page cache. */
 enum weir_mapping weir_supply_mapping(const struct weir_supply *supply, bool is_buffered);
+
+/* From which multiples windows are read: the first shard tells. */
+uint64_t weir_supply_block(const struct weir_supply *supply);
 
 /* Which samples, and how much memory; the rest is zero. samples [first, first + count) lie in one
  * shard; of one that is compressed or mapped, it is the whole. -EBADMSG for a damaged index. */

@@ -403,7 +403,7 @@ static struct weir_slot *next_slot(struct weir_loader *loader)
     slot->source = 0;
     slot->code = 0;
     slot->rows_count = UINT64_MAX; /* not dealt yet */
-    slot->bytes = loader->opts.batch_size * loader->row_bytes;
+    slot->bytes = weir_slab_room(loader->opts.batch_size * loader->row_bytes);
     slot->batch = NULL;
     loader->bytes += slot->bytes;
     loader->planned++;

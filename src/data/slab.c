@@ -12,7 +12,7 @@
 #include "util/thread.h"
 
 enum {
-    STEPS = 8,          /* sizes between two powers of two: at most an eighth is wasted */
+    STEPS = 8,          /* sizes between two powers of two: mostly at most an eighth is wasted */
     SIZE_MIN = 1 << 14, /* a mapping for less is not worth its entry in the kernel's table */
     LARGE_BYTES_MIN = 1 << 20,
 };

@@ -92,6 +92,12 @@ void weir_io_close(struct weir_io *io)
     free(io);
 }
 
+void weir_io_set_stream(struct weir_io *io, unsigned depth)
+{
+    if (io->uring)
+        weir_uring_set_stream(io->uring, depth);
+}
+
 const char *weir_io_engine(const struct weir_io *io)
 {
     return io->uring ? "uring" : io->workers ? "threads" : "inline";

@@ -48,6 +48,8 @@ static inline bool weir_file_is_around(const struct weir_file *file)
 int weir_io_open(struct weir_io **out, const struct weir_io_options *opts);
 /* Waits for what is in flight. */
 void weir_io_close(struct weir_io *io);
+/* How many whole buffers one stream has under way; until it is told, as many as the engine. */
+void weir_io_set_stream(struct weir_io *io, unsigned depth);
 const char *weir_io_engine(const struct weir_io *io);
 struct weir_pool *weir_io_pool(struct weir_io *io);
 /* How reads were made, so far: from the page cache, through it, around it. */
@@ -89,6 +91,7 @@ void weir_workers_submit(struct weir_workers *workers, struct weir_req *req);
 struct weir_uring;
 int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned depth);
 void weir_uring_close(struct weir_uring *uring);
+void weir_uring_set_stream(struct weir_uring *uring, unsigned depth);
 /* A list of requests. 0, or -errno and none is taken: no thread or no ring can be had. */
 int weir_uring_submit(struct weir_uring *uring, struct weir_req *head, struct weir_req *last);
 /* Gives the file's slot back; waits until the ring's thread has done it. */

@@ -5,8 +5,8 @@
  * the device would wait while others are prepared. But those that were sent as a batch go together:
  * where they lie beside each other the kernel makes one request of them.
  * Some devices, virtual ones above all, answer only when they have done all they were given, and
- * stand still until they get more. So of much that is asked for, half waits here, and goes before
- * anybody is told what has come: whoever is told begins to work, often on this processor.
+ * stand still until they get more. So of what several streams ask for, some waits here, and goes
+ * before anybody is told what has come: whoever is told begins to work, often on this processor.
  * Buffers of the pool and files are registered in small tables when the kernel and RLIMIT_MEMLOCK
  * allow it; without either, everything still works.
  */
@@ -31,7 +31,6 @@ enum {
     /* A device takes as long to begin a small transfer as a large one: of small ones so many times
      * as many are under way. */
     SMALL_FACTOR = 4,
-    STREAMS = 4, /* what one stream asks for, that share of the depth, never waits here */
 };
 
 /* What a completion belongs to: a request, the sync linked behind it, or the eventfd. */
@@ -40,7 +39,8 @@ enum { TAG_TRANSFER = 0, TAG_SYNC = 1, TAG_MASK = 3 };
 struct weir_uring {
     struct io_uring ring;
     struct weir_pool *pool;
-    unsigned depth; /* of transfers of a whole buffer */
+    unsigned depth;          /* of transfers of a whole buffer */
+    _Atomic unsigned stream; /* so many of them one stream asks for: those never wait */
     unsigned in_flight;
     uint64_t bytes_in_flight;
     struct weir_req *done, **done_tail; /* finished, and nobody knows yet */
@@ -78,6 +78,11 @@ int weir_uring_probe(unsigned depth)
     return code;
 }
 
+void weir_uring_set_stream(struct weir_uring *u, unsigned depth)
+{
+    u->stream = depth;
+}
+
 int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned depth)
 {
     struct weir_uring *u = weir_alloc(sizeof *u);
@@ -91,6 +96,7 @@ int weir_uring_open(struct weir_uring **out, struct weir_pool *pool, unsigned de
     }
     u->pool = pool;
     u->depth = depth;
+    u->stream = depth;
     u->tail = &u->head;
     u->done_tail = &u->done;
     pthread_mutex_init(&u->lock, NULL);
@@ -260,12 +266,14 @@ static void forget(struct weir_uring *u)
     pthread_cond_broadcast(&u->changed);
 }
 
+/* Half of all that is asked for may go, or all but one stream's worth; in any case that much. */
 static bool is_full(const struct weir_uring *u, uint64_t bytes_waiting)
 {
-    uint64_t most = (uint64_t)u->depth * WEIR_BUFFER_BYTES, half;
-    half = (u->bytes_in_flight + bytes_waiting) / 2;
-    half = half > most / STREAMS ? half : most / STREAMS;
-    return u->in_flight == SMALL_FACTOR * u->depth || u->bytes_in_flight >= weir_min(half, most);
+    uint64_t most = (uint64_t)u->depth * WEIR_BUFFER_BYTES;
+    uint64_t stream = (uint64_t)u->stream * WEIR_BUFFER_BYTES;
+    uint64_t all = u->bytes_in_flight + bytes_waiting, limit = all - weir_min(all / 2, stream);
+    limit = limit > stream ? limit : stream;
+    return u->in_flight == SMALL_FACTOR * u->depth || u->bytes_in_flight >= weir_min(limit, most);
 }
 
 /* Takes the first off the queue, if it may go now; with the lock held. */
@@ -298,7 +306,7 @@ static bool take(struct weir_uring *u)
         u->in_flight++;
         u->bytes_in_flight += req->len;
         prepare(u, req);
-        if (!req->io.has_next || is_full(u, bytes_waiting)) /* may be done, and gone, with this */
+        if (!req->io.has_next || is_full(u, bytes_waiting))
             submit(u, false);
         pthread_mutex_lock(&u->lock);
     }

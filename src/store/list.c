@@ -20,6 +20,9 @@ enum {
     LOOK_FILES = 64,
     LOOK_FILES_MIN = 4 * LOOK_FILES, /* for fewer, threads are not worth it */
     LOOK_AHEAD = 64 * LOOK_FILES,
+    /* The first so many of a directory that is read ahead are looked at as they are found: it may
+     * turn out to be too large, and then that was in vain. */
+    LOOK_EARLY = 16 * LOOK_FILES,
     /* Of directories, so many at first, for whoever wants but the first, and then twice as many
      * each time, while what was read and not entered yet has no more entries than this. */
     AHEAD_MIN = 8,
@@ -153,7 +156,7 @@ static int read_dir(weir_store *store, struct level *level, const char *top)
         weir_req_init(&req, WEIR_OP_LIST);
         req.name = name;
         req.handle = cursor;
-        req.look = level->looks && !*top;
+        req.look = level->looks && !*top && level->count < LOOK_EARLY;
         req.buf = page;
         req.len = sizeof page;
         code = weir_tier_call(store->tier, &req);

@@ -227,6 +227,11 @@ static int check_block(weir_object *obj, const char *data, const struct weir_ran
     return 0;
 }
 
+uint64_t weir_object_check_bytes(const weir_object *obj)
+{
+    return obj->check_bytes;
+}
+
 int weir_object_check(weir_object *obj, const char *data, const struct weir_range *range)
 {
     const struct weir_guard *guard = obj->store->guard;

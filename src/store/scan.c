@@ -91,16 +91,14 @@ static char *place_of(const struct scan *scan, const struct weir_span *span,
     return aligned || is_small(scan->obj, unit) ? place : NULL;
 }
 
-/* How far a unit may go that begins there, when so much of the row is left: what is more than a
- * buffer is cut evenly, as the last of several would be too small to be read around the page
- * cache. */
+/* How far a unit may go when so much of the row is left: a buffer; but of the last two each has
+ * half, as the last might be too small to be read around the page cache. */
 static uint64_t unit_bytes_max(uint64_t rest, uint64_t block_bytes)
 {
-    uint64_t units = rest / WEIR_BUFFER_BYTES + (rest % WEIR_BUFFER_BYTES != 0);
-    if (units <= 1)
+    if (rest <= WEIR_BUFFER_BYTES || rest >= 2 * WEIR_BUFFER_BYTES)
         return WEIR_BUFFER_BYTES;
-    uint64_t blocks = rest / block_bytes + (rest % block_bytes != 0);
-    return (blocks / units + (blocks % units != 0)) * block_bytes;
+    uint64_t blocks = (rest + block_bytes - 1) / block_bytes;
+    return (blocks + 1) / 2 * block_bytes;
 }
 
 /* From the block of the next byte that is wanted as far as wanted blocks follow closely; false if

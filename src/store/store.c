@@ -294,6 +294,7 @@ static int open_parts(weir_store *store, const weir_store_options *opts)
         return weir_fail_in(code, "cannot open store '%s'", store->url);
     if (opts->depth == DEPTH_DEFAULT && store->tier->depth)
         store->depth = store->tier->depth; /* what is far away needs more under way */
+    weir_io_set_stream(store->io, store->depth);
     if (strcmp(weir_tier_kind(store->tier), "file"))
         store->landing.forced = WEIR_WAY_IN_PLACE; /* it is copied once anyway, not twice */
     code = marker_load(store);

@@ -119,6 +119,8 @@ int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size
 /* Gives a sealed object its plain name, and makes its seal durable: a writer that was killed may
  * have come to neither. That it cannot be is no failure. */
 void weir_object_settle(const weir_object *obj);
+/* So many bytes are read and checked as one. */
+uint64_t weir_object_check_bytes(const weir_object *obj);
 /* weir_object_open() by one thread that reads all of the object, one time: small files come around
  * the page cache then, many at once. */
 int weir_object_open_once(weir_object **out, weir_store *store, const char *key);

@@ -17,7 +17,10 @@
 /* Buffers of a MiB that keep 8 objects of the usual size in transfer. */
 enum { STREAM_DEPTH = 32, LOOKERS = 32 };
 /* How often a name may change while it is being removed: then something is wrong. */
-enum { TRIES_MAX = 1000 };
+enum {
+    TRIES_MAX = 1000,
+    LOAD_BYTES = 128 << 10, /* the seal of a packed shard of 64 MiB comes with the look at it */
+};
 
 /* ---- reading ---- */
 
@@ -86,14 +89,14 @@ static int read_whole(struct rados_tier *t, const char *name, const struct head 
 static int load(struct rados_tier *t, const char *name, size_t limit, struct head *head, void **out)
 {
     for (int tries = 0; tries < TRIES_MAX; tries++) {
-        char *buf = weir_alloc(RADOS_INLINE_BYTES);
+        char *buf = weir_alloc(LOAD_BYTES);
         if (!buf)
             return weir_fail_memory();
-        int code = weir_rados_look(t, name, head, buf, RADOS_INLINE_BYTES);
+        int code = weir_rados_look(t, name, head, buf, LOAD_BYTES);
         if (!code && head->size > limit)
             code = weir_fail(EFBIG, "'%s' is %llu bytes, the limit is %zu", name,
                              (unsigned long long)head->size, limit);
-        if (!code && (head->in_parts || head->size > RADOS_INLINE_BYTES)) {
+        if (!code && (head->in_parts || head->size > LOAD_BYTES)) {
             free(buf);
             buf = weir_alloc(head->size);
             code = buf ? read_whole(t, name, head, buf) : weir_fail_memory();

@@ -113,6 +113,7 @@ static void pass(struct split_tier *t, struct weir_tier *side, struct weir_req *
     req->handle = h ? h->inner : NULL;
     if (side == t->records) {
         weir_req_push(req, passed_record, t);
+        req->look = false; /* times in a page would be of another clock */
         if (req->op == WEIR_OP_REMOVE) /* of a directory, which has an age */
             req->stat.time_ns -= atomic_load_explicit(&t->offset_ns, memory_order_relaxed);
     }

@@ -63,6 +63,9 @@ def test_the_same_bytes_whatever_the_jobs(weir, form, more):
     one = content(weir.cwd / "one")
     assert one == content(weir.cwd / "four")
     assert sum("shard" in name for name in one) >= 6
+    shard = next(name for name in one if "shard" in name)
+    sealed, = weir.json("--store", "one", "stat", shard)["objects"]
+    assert sealed["block_bytes"] == 16384
     files = sorted(p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file())
     assert weir.json("data", "stats", "one")["samples"] == len(files)
     for number in (0, 1, 77, len(files) - 1):

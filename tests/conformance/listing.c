@@ -163,8 +163,8 @@ static void deep(void)
     weir_handle_close(req.handle);
 }
 
-/* Files with what STAT tells of them, if the tier has it at hand; names and directories as ever, in
- * pages that have room for two files, too. */
+/* Files with what STAT tells of them, if the tier has it at hand, as that of files does; names and
+ * directories as ever, in pages that have room for few, too. */
 static void looked_at(void)
 {
     static const size_t sizes[] = {0, 1, 700, 70000};
@@ -177,7 +177,7 @@ static void looked_at(void)
     }
     put_name(".weir/seal/looked/below/x~");
     for (size_t page_bytes = 64; page_bytes <= 4096; page_bytes += 4032) {
-        unsigned files = 0, dirs = 0;
+        unsigned files = 0, dirs = 0, looked = 0;
         struct weir_req req;
         struct weir_handle *cursor = NULL;
         char page[4096];
@@ -198,6 +198,7 @@ static void looked_at(void)
                 CHECK(at <= page + page_bytes && (type == 'f' || (type == 'd' && !has_stat)));
                 files += type == 'f';
                 dirs += type == 'd';
+                looked += has_stat;
                 snprintf(name, sizeof name, "%s%s", dir, found);
                 if (!has_stat)
                     continue;
@@ -207,6 +208,7 @@ static void looked_at(void)
         } while (req.result);
         weir_handle_close(cursor);
         CHECK(files == 4 && dirs == 1);
+        CHECK(looked == 4 || strcmp(weir_tier_kind(tier), "file"));
     }
 }
 

@@ -334,6 +334,10 @@ static void there_is_room_for_any_size(void)
         size_t size = (size_t)1 << bit;
         CHECK(weir_slab_room(size) >= size && weir_slab_room(~size) >= ~size);
     }
+    /* One huge page, for what would else be in hundreds of single ones. */
+    CHECK_EQ(weir_slab_room((1 << 20) + 1), 2 << 20);
+    CHECK_EQ(weir_slab_room(2 << 20), 2 << 20);
+    CHECK(weir_slab_room(1 << 20) < 2 << 20);
 }
 
 /* On disk a damaged entry is the seal's to see, when it is touched. */

@@ -212,6 +212,58 @@ static void beyond_the_depth(void)
     send_many(12, WEIR_BUFFER_BYTES);
 }
 
+/* Whoever is told that a transfer is done waits here for the one behind it, of which the ring has
+ * no room beside the first: it was sent before. */
+static void await_written(struct weir_req *req, void *arg)
+{
+    const char *path = arg;
+    uint8_t last = 0;
+    for (int tries = 0; tries < 2000 && last != 7; tries++) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        CHECK(fd >= 0 && pread(fd, &last, 1, WEIR_BUFFER_BYTES - 1) >= 0);
+        close(fd);
+        usleep(10000);
+    }
+    CHECK_EQ(last, 7);
+    weir_req_done(req);
+}
+
+static void sent_before_told(void)
+{
+    struct weir_io_options opts = {.engine = engine, .depth = 1, .pool_bytes_max = 16 << 20};
+    const char *paths[] = {tmp_path("first"), tmp_path("second")};
+    struct weir_file files[2];
+    struct weir_req reqs[2];
+    struct weir_plug plug = {0};
+    struct weir_queue queue;
+    struct weir_io *own;
+    if (strcmp(engine, "uring"))
+        return; /* the others have a thread for each transfer */
+    uint8_t *data = data_buffer(WEIR_BUFFER_BYTES, 0);
+    memset(data, 7, WEIR_BUFFER_BYTES);
+    OK(weir_io_open(&own, &opts));
+    weir_queue_init(&queue);
+    for (int i = 0; i < 2; i++) {
+        files[i] = file_of(paths[i], O_RDWR | O_CREAT);
+        weir_req_init(&reqs[i], WEIR_OP_WRITE);
+        reqs[i].buf = data;
+        reqs[i].len = WEIR_BUFFER_BYTES;
+        reqs[i].plug = &plug;
+        weir_req_push(&reqs[i], weir_queue_done, &queue);
+    }
+    weir_req_push(&reqs[0], await_written, (void *)paths[1]);
+    for (int i = 0; i < 2; i++)
+        weir_io_submit(own, &reqs[i], &files[i]);
+    weir_io_flush(own, &plug);
+    for (int i = 0; i < 2; i++)
+        OK(weir_queue_get(&queue)->code);
+    weir_queue_destroy(&queue);
+    for (int i = 0; i < 2; i++)
+        weir_io_file_close(own, &files[i]);
+    weir_io_close(own);
+    data_free(data, 0);
+}
+
 /* A file system that opens O_DIRECT and then refuses to read so (as a namespace's file does). */
 static void direct_refused(void)
 {
@@ -412,6 +464,7 @@ int main(int argc, char **argv)
     RUN(blocking_reads);
     RUN(writes);
     RUN(beyond_the_depth);
+    RUN(sent_before_told);
     RUN(direct_refused);
     RUN(more_files_than_slots);
     RUN(closed_is_closed);

@@ -421,6 +421,42 @@ static void stopped(void)
     data_free(buf, 0);
 }
 
+struct units {
+    uint64_t least, most, sum;
+};
+
+static int note_unit(void *arg, uint64_t more)
+{
+    struct units *units = arg;
+    units->least = more < units->least ? more : units->least;
+    units->most = more > units->most ? more : units->most;
+    units->sum += more;
+    return 0;
+}
+
+/* What is longer than a buffer comes in pieces of about the same size, wherever it begins: a small
+ * one would go through the page cache. */
+static void even_units(void)
+{
+    static const uint64_t sizes[] = {MIB + 1, MIB + 65536, 2 * MIB - 4096, 2 * MIB + 1, 3 * MIB};
+    uint8_t *buf = data_buffer(4 * MIB, 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int b = 0; b < 2; b++)
+            for (uint64_t off = 0; off < MIB; off += 3 * 65536) {
+                const struct weir_span span = {
+                    .off = off, .size = sizes[i], .rows = 1, .to = (char *)buf};
+                struct units units = {.least = UINT64_MAX};
+                weir_object *obj;
+                OK(weir_object_open(&obj, store, key_of(b)));
+                OK(weir_object_read_spans(obj, &span, 1, note_unit, &units, NULL));
+                CHECK_EQ(units.sum, sizes[i]);
+                CHECK(units.most <= MIB && units.least >= MIB / 2 - 2 * blocks[b]);
+                CHECK(data_is(buf, sizes[i], SEED, off));
+                weir_object_close(obj);
+            }
+    data_free(buf, 0);
+}
+
 static void put_objects(void)
 {
     for (int b = 0; b < 3; b++)
@@ -445,6 +481,7 @@ int main(int argc, char **argv)
     RUN(nothing_after_a_failure);
     RUN(refused);
     RUN(stopped);
+    RUN(even_units);
     weir_store_close(store);
     return TEST_RESULT;
 }
