@@ -168,14 +168,13 @@ static void deep(void)
 static void looked_at(void)
 {
     static const size_t sizes[] = {0, 1, 700, 70000};
-    static char content[70000];
-    const char *dir = ".weir/seal/looked/";
+    const char *dir = "looked/";
     char name[64];
     for (size_t i = 0; i < 4; i++) {
-        snprintf(name, sizeof name, "%sn%zu~", dir, i);
-        OK(t_put(name, content, sizes[i]));
+        snprintf(name, sizeof name, "%sn%zu", dir, i);
+        blob_make(name, sizes[i], i);
     }
-    put_name(".weir/seal/looked/below/x~");
+    blob_make("looked/below/x", 1, 1);
     for (size_t page_bytes = 64; page_bytes <= 4096; page_bytes += 4032) {
         unsigned files = 0, dirs = 0, looked = 0;
         struct weir_req req;

@@ -131,8 +131,8 @@ static void stopped_and_gone_on(void)
     stop_and_go_on(make_tree());
 }
 
-/* A shard that many pieces are read for, each of 96 files at most: they come in their order, and who
- * stops leaves some that are loaded, or being loaded. */
+/* A shard that many pieces are read for, each of 96 files at most: they come in their order, and
+ * who stops leaves some that are loaded, or being loaded. */
 static void many_pieces(void)
 {
     stop_and_go_on(make_files(5000, 97));
