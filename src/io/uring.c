@@ -5,7 +5,7 @@
  * the device would wait while others are prepared. But those that were sent as a batch go together:
  * where they lie beside each other the kernel makes one request of them.
  * Some devices, virtual ones above all, answer only when they have done all they were given, and
- * stand still until they get more. So of what several streams ask for, some waits here, and goes
+ * stand still until they get more. So of what several streams ask for, half waits here, and goes
  * before anybody is told what has come: whoever is told begins to work, often on this processor.
  * Buffers of the pool and files are registered in small tables when the kernel and RLIMIT_MEMLOCK
  * allow it; without either, everything still works.
@@ -266,13 +266,12 @@ static void forget(struct weir_uring *u)
     pthread_cond_broadcast(&u->changed);
 }
 
-/* Half of all that is asked for may go, or all but one stream's worth; in any case that much. */
+/* Half of all that is asked for may go, and in any case what one stream asks for. */
 static bool is_full(const struct weir_uring *u, uint64_t bytes_waiting)
 {
     uint64_t most = (uint64_t)u->depth * WEIR_BUFFER_BYTES;
     uint64_t stream = (uint64_t)u->stream * WEIR_BUFFER_BYTES;
-    uint64_t all = u->bytes_in_flight + bytes_waiting, limit = all - weir_min(all / 2, stream);
-    limit = limit > stream ? limit : stream;
+    uint64_t half = (u->bytes_in_flight + bytes_waiting) / 2, limit = half > stream ? half : stream;
     return u->in_flight == SMALL_FACTOR * u->depth || u->bytes_in_flight >= weir_min(limit, most);
 }
 
