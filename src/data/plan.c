@@ -7,7 +7,7 @@
 #include "util/sys.h"
 
 enum {
-    WANTED_MIN = 32,       /* fewer in the queue: it is time to plan */
+    WANTED_MIN = 32,       /* fewer in the queue, four for each thread: it is time to plan */
     TAKE_BYTES = 16 << 20, /* read at once by one thread: 16 reads of 1 MiB are under way */
 };
 

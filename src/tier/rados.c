@@ -17,10 +17,9 @@
 /* Buffers of a MiB that keep 8 objects of the usual size in transfer. */
 enum { STREAM_DEPTH = 32, LOOKERS = 32 };
 /* How often a name may change while it is being removed: then something is wrong. */
-enum {
-    TRIES_MAX = 1000,
-    LOAD_BYTES = 128 << 10, /* the seal of a packed shard of 64 MiB comes with the look at it */
-};
+enum { TRIES_MAX = 1000 };
+/* Of a record that come with the look at it: the seal of a packed shard of 64 MiB is smaller. */
+enum { LOAD_BYTES = 128 << 10 };
 
 /* ---- reading ---- */
 

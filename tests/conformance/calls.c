@@ -232,6 +232,18 @@ void record_is(const char *name, const char *text)
     free(data);
 }
 
+int t_list_page(struct weir_req *req, const char *dir, struct weir_handle *cursor, void *page,
+                size_t page_bytes, bool look)
+{
+    weir_req_init(req, WEIR_OP_LIST);
+    req->name = dir;
+    req->handle = cursor;
+    req->look = look;
+    req->buf = page;
+    req->len = page_bytes;
+    return call(req);
+}
+
 int t_list(const char *dir, size_t page_bytes, void (*fn)(void *arg, char type, const char *name),
            void *arg)
 {
@@ -239,12 +251,7 @@ int t_list(const char *dir, size_t page_bytes, void (*fn)(void *arg, char type, 
     char *page = malloc(page_bytes);
     struct weir_req req;
     do {
-        weir_req_init(&req, WEIR_OP_LIST);
-        req.name = dir;
-        req.handle = cursor;
-        req.buf = page;
-        req.len = page_bytes;
-        call(&req);
+        t_list_page(&req, dir, cursor, page, page_bytes, false);
         cursor = req.handle;
         const char *at = page;
         for (uint64_t i = 0; !req.code && i < req.result; i++, at += strlen(at) + 1) {

@@ -39,6 +39,9 @@ void blob_is(const char *name, size_t size, uint64_t seed);
 /* What stands at the name is this record. */
 void record_is(const char *name, const char *text);
 
+/* Asks for a page of a directory; the cursor is NULL at first, and then the request's handle. */
+int t_list_page(struct weir_req *req, const char *dir, struct weir_handle *cursor, void *page,
+                size_t page_bytes, bool look);
 /* Walks one directory level with pages of that size; fn gets each entry. Returns the code. */
 int t_list(const char *dir, size_t page_bytes, void (*fn)(void *arg, char type, const char *name),
            void *arg);
