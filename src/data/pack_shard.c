@@ -14,6 +14,10 @@
 #include "store/store.h"
 #include "util/sys.h"
 
+/* Of samples, after which what was made of them is handed on: it is still in a processor's cache,
+ * and the memory that it is in stays small. */
+enum { DRAIN_BYTES = 256 << 10 };
+
 /* What makes one shard after the other: memory that was touched once is used again. */
 struct weir_making {
     struct weir_making *next;
@@ -139,7 +143,7 @@ static int add_piece(struct weir_making *m, const struct weir_piece *piece, uint
                      uint64_t count)
 {
     const struct weir_supply *from = &m->p->from;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, made_bytes = 0;
     for (uint64_t n = first; n < first + count; n++) {
         struct weir_sample sample;
         int code = weir_piece_sample(piece, from, n, 0, &m->scratch, &sample);
@@ -149,6 +153,13 @@ static int add_piece(struct weir_making *m, const struct weir_piece *piece, uint
         if (code)
             return weir_sample_fail(from, n, code);
         bytes += sample.size;
+        made_bytes += sample.size;
+        if (made_bytes < DRAIN_BYTES && n + 1 < first + count)
+            continue;
+        code = drain(m);
+        if (code)
+            return code;
+        made_bytes = 0;
     }
     return tell(m->p, bytes);
 }
@@ -165,8 +176,6 @@ static int add_range(struct weir_making *m, uint64_t first, uint64_t end)
         code = add_piece(m, piece, at, count);
         weir_arena_free(m->scratch);
         m->scratch = NULL;
-        if (!code)
-            code = drain(m);
         if (code)
             break;
     }

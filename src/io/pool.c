@@ -125,6 +125,14 @@ void weir_pool_release(struct weir_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
+unsigned weir_pool_share(struct weir_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    unsigned share = pool->buffers / 2 / (pool->streams ? pool->streams : 1);
+    pthread_mutex_unlock(&pool->lock);
+    return share > 2 ? share : 2;
+}
+
 void *weir_pool_arena(struct weir_pool *pool, size_t *size)
 {
     pthread_mutex_lock(&pool->lock);

@@ -30,6 +30,10 @@ void weir_pool_put(struct weir_pool *pool, void *buf);
 int weir_pool_reserve(struct weir_pool *pool);
 unsigned weir_pool_streams_max(const struct weir_pool *pool);
 void weir_pool_release(struct weir_pool *pool);
+/* How many buffers one stream should have on their way: all streams together half the pool, so that
+ * what storage cannot take yet does not fill memory that was never touched; but two at least, to
+ * fill one while the other is written. */
+unsigned weir_pool_share(struct weir_pool *pool);
 /* The arena, for registering its buffers; *size is 0 before the first buffer was taken. */
 void *weir_pool_arena(struct weir_pool *pool, size_t *size);
 

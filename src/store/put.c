@@ -388,7 +388,9 @@ int weir_put_buffer(weir_put *put, void **buf, size_t *cap)
         return code;
     if (!put->buf) {
         void *fresh;
-        code = weir_pool_get(put->pool, &fresh);
+        while (put->in_flight >= weir_pool_share(put->pool))
+            collect(put);
+        code = put->code ? put->code : weir_pool_get(put->pool, &fresh);
         if (code)
             return put_failed(put, code);
         put->buf = fresh;
