@@ -1,11 +1,62 @@
 /* batch.c - weir._weir.Batch: a batch as one buffer, which arrays are views of, and where in it
  * each column is. It is released when the last view is gone.
  */
+#include <stdlib.h>
+
 #include "ext.h"
 
 typedef struct {
     PyObject_HEAD weir_batch *batch;
 } Batch;
+
+/* ---- memory that Python lends ---- */
+
+struct lent {
+    PyObject *owner; /* what batches say they are made in */
+    Py_buffer memory;
+};
+
+/* Also called while the GIL is released: a loader that is closed gives back what it has. */
+static void give_back(void *arg)
+{
+    struct lent *lent = arg;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyBuffer_Release(&lent->memory);
+    Py_DECREF(lent->owner);
+    free(lent);
+    PyGILState_Release(state);
+}
+
+int ext_lend(weir_loader *loader, PyObject *memory, PyObject *owner)
+{
+    struct lent *lent = calloc(1, sizeof *lent);
+    if (!lent) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (PyObject_GetBuffer(memory, &lent->memory, PyBUF_WRITABLE)) {
+        free(lent);
+        return -1;
+    }
+    lent->owner = Py_NewRef(owner);
+    int code =
+        weir_loader_lend(loader, lent->memory.buf, (uint64_t)lent->memory.len, give_back, lent);
+    if (!code)
+        return 0;
+    ext_fail(code);
+    give_back(lent);
+    return -1;
+}
+
+/* owner() -> of the memory it is made in, if that was lent; or None */
+static PyObject *batch_owner(PyObject *object, PyObject *unused)
+{
+    const struct lent *lent = weir_batch_get(((Batch *)object)->batch)->owner;
+    (void)unused;
+    return Py_NewRef(lent ? lent->owner : Py_None);
+}
+
+/* ---- what a batch is ---- */
 
 static PyObject *batch_type;
 
@@ -144,6 +195,7 @@ static PyMethodDef methods[] = {
     {"layout", batch_layout, METH_NOARGS, NULL},
     {"values", batch_values, METH_VARARGS, NULL},
     {"value", batch_value, METH_VARARGS, NULL},
+    {"owner", batch_owner, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

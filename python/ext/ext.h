@@ -61,6 +61,9 @@ weir_data *ext_data_hold(PyObject *data);
 void ext_data_let_go(PyObject *data);
 /* Takes the batch over, also when it fails. */
 PyObject *ext_batch_new(weir_batch *batch);
+/* Lends the loader a buffer for a batch, which will say that it is the owner's. -1 with an
+ * exception. */
+int ext_lend(weir_loader *loader, PyObject *memory, PyObject *owner);
 
 /* Converters for "O&" of whole numbers that fit: uint64_t, uint32_t. */
 int ext_u64(PyObject *number, void *out);

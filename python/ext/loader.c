@@ -224,6 +224,25 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
     return ext_none(code);
 }
 
+/* wants() -> how large the next memory should be that is lent; 0: there is enough */
+static PyObject *loader_wants(PyObject *object, PyObject *unused)
+{
+    weir_loader *loader = loader_of(object);
+    (void)unused;
+    return loader ? PyLong_FromUnsignedLongLong(weir_loader_wants(loader)) : NULL;
+}
+
+/* lend(memory, owner): a writable buffer, for one batch, whose owner() that is */
+static PyObject *loader_lend(PyObject *object, PyObject *args)
+{
+    weir_loader *loader = loader_of(object);
+    PyObject *memory, *owner;
+    if (!loader || !PyArg_ParseTuple(args, "OO", &memory, &owner) ||
+        ext_lend(loader, memory, owner))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- where it is ---- */
 
 /* The loader, with its state; NULL: raised. */
@@ -333,6 +352,8 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"next", loader_next, METH_NOARGS, NULL},
+    {"wants", loader_wants, METH_NOARGS, NULL},
+    {"lend", loader_lend, METH_VARARGS, NULL},
     {"position", loader_position, METH_NOARGS, NULL},
     {"state", loader_state, METH_NOARGS, NULL},
     {"stats", loader_stats, METH_NOARGS, NULL},

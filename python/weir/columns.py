@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import json
+import warnings
 from typing import Any, Iterator, Optional
 
 from . import _weir
@@ -22,6 +23,16 @@ def _numpy() -> Any:
 def _tensor(array: Any) -> Any:
     import torch
     return torch.from_numpy(array)
+
+
+@functools.cache
+def _torch_dtype(dtype: str) -> Any:
+    return _tensor(_numpy().empty(0, dtype)).dtype
+
+
+def _tensor_at(owner: Any, at: int, size: int, dtype: str) -> Any:
+    """A view of the memory that a batch is made in, which is a tensor of bytes."""
+    return owner[at:at + size].view(_torch_dtype(dtype))
 
 
 def value_of(kind: int, data: Any, dtype: str, shape: tuple[int, ...], as_torch: bool) -> Any:
@@ -105,24 +116,26 @@ class Ragged:
                 else value if value is None else json.loads(value)
                 for i, value in enumerate(values)]
 
-    def _all(self) -> tuple[Any, Any]:
-        np = _numpy()
-        _, kind, dtype, _, at, size, offsets = self._row
-        if offsets < 0:
+    def _dtype(self) -> Any:
+        """Of all values."""
+        if self._row[6] < 0:
             raise ValueError("its values have different kinds or dtypes: take them one by one")
-        width = np.dtype(dtype).itemsize if kind == ARRAY else 1
-        data = np.frombuffer(self._batch, dtype if kind == ARRAY else "u1", size // width, at)
-        begins = np.frombuffer(self._batch, "u8", self._length + 1, offsets).astype("i8") // width
-        return data, begins
+        return _numpy().dtype(self._row[2] if self._row[1] == ARRAY else "u1")
 
     @property
     def data(self) -> Any:
-        found = self._all()[0]
+        dtype, at, size = self._dtype(), self._row[4], self._row[5]
+        owner = self._batch.owner() if self._as_torch else None
+        if owner is not None:
+            return _tensor_at(owner, at, size, dtype.str)
+        found = _numpy().frombuffer(self._batch, dtype, size // dtype.itemsize, at)
         return _tensor(found) if self._as_torch else found
 
     @property
     def offsets(self) -> Any:
-        found = self._all()[1]
+        width = self._dtype().itemsize
+        found = _numpy().frombuffer(self._batch, "u8", self._length + 1, self._row[6])
+        found = found.astype("i8") // width
         return _tensor(found) if self._as_torch else found
 
     def __reduce__(self) -> Any:
@@ -152,14 +165,43 @@ class Maker:
         self.collate = collate
         self.as_torch = as_torch or pin_memory
         self.pin_memory = pin_memory
+        self._pins = False
+
+    def begin(self, is_worker: bool) -> None:
+        """Before a loop: can memory be pinned?"""
+        if not self.pin_memory:
+            return
+        import torch
+        self._pins = not is_worker and torch.cuda.is_available()
+        if is_worker:
+            warnings.warn("weir.Dataset(pin_memory=True) in a worker of a DataLoader pins nothing: "
+                          "say DataLoader(pin_memory=True), or num_workers=0", stacklevel=3)
+        elif not self._pins:
+            warnings.warn("weir.Dataset(pin_memory=True): torch finds no GPU, so nothing is pinned",
+                          stacklevel=3)
+
+    def _memory(self, size: int) -> Any:
+        """torch's own: it knows which copies to a GPU are under way, and gives no memory out again
+        before they are done."""
+        import torch
+        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+
+    def lend(self, loader: "_weir.Loader") -> None:
+        """Memory that batches are made in, so that nobody copies them there; before each one."""
+        while self._pins and (size := loader.wants()):
+            memory = self._memory(size)
+            loader.lend(memory.numpy(), memory)
 
     def _stacked(self, batch: Any, row: tuple[Any, ...], samples: int) -> Any:
-        _, _, dtype, shape, at, _, _ = row
+        _, _, dtype, shape, at, size, _ = row
+        owner = batch.owner() if self._pins else None
+        if owner is not None:
+            return _tensor_at(owner, at, size, dtype).view(samples, *shape)
         array = _numpy().ndarray((samples, *shape), dtype, batch, at)
         if not self.as_torch:
             return array
         tensor = _tensor(array)
-        return tensor.pin_memory() if self.pin_memory else tensor
+        return tensor.pin_memory() if self._pins else tensor
 
     def _column(self, batch: Any, i: int, row: tuple[Any, ...], samples: int) -> Any:
         if row[3] is not None:

@@ -150,8 +150,8 @@ class Dataset:
 
     A batch is a dict: fields that are arrays of one shape in all samples are stacked into one
     array, any others are Ragged. collate="list": lists of values instead. as_torch: tensors;
-    pin_memory: those that are stacked are copied to pinned memory, those in a Ragged are not.
-    Arrays are views of the batch's memory, which is used again when the last of them is gone.
+    pin_memory: batches are made in pinned memory, from which copies to a GPU can go on while the
+    loop does. Arrays are views of the batch's memory, which is used again when the last is gone.
 
     verify_key: the file of a public Ed25519 key (PEM): nothing is read but what its owner signed
     (weir data sign), and anything else raises; proof: where manifest and signature are, if not in
@@ -321,10 +321,12 @@ class Dataset:
     def __iter__(self) -> Iterator[Batch]:
         worker, is_worker = _worker()[0], _worker_info() is not None
         end = self._loop_end = self._begin(is_worker)
+        self._maker.begin(is_worker)
         position = self._position
         while position.now(self._loader, worker) + worker * position.step < end:
             loader = self._start(FULL if self.epochs is None else end)
             try:
+                self._maker.lend(loader)
                 batch = loader.next()
             except OSError:
                 self._stop()  # the next loop tries again

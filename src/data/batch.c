@@ -13,7 +13,6 @@
 #include "util/sys.h"
 
 enum {
-    ALIGN = 64,      /* of every array in a batch: a cache line, and what vector code likes */
     PAGES_GROUP = 8, /* rows */
 };
 
@@ -276,11 +275,12 @@ static void lay_out_ragged(const struct weir_gather *gather, const struct gather
 {
     uint64_t rows = gather->rows_count, off = 0;
     size_t dims = 0, align = value_align(column);
-    weir_cell *values = place(layout, rows * sizeof *values, ALIGN);
-    uint64_t *offsets = column->is_even ? place(layout, (rows + 1) * sizeof *offsets, ALIGN) : NULL;
+    weir_cell *values = place(layout, rows * sizeof *values, WEIR_BATCH_ALIGN);
+    uint64_t *offsets =
+        column->is_even ? place(layout, (rows + 1) * sizeof *offsets, WEIR_BATCH_ALIGN) : NULL;
     for (uint64_t i = 0; i < rows; i++)
         dims += column->cells[i].ndim;
-    uint64_t *shapes = place(layout, dims * sizeof *shapes, ALIGN);
+    uint64_t *shapes = place(layout, dims * sizeof *shapes, WEIR_BATCH_ALIGN);
     for (uint64_t i = 0; i < rows; i++) {
         const struct cell *cell = &column->cells[i];
         off = (off + align - 1) / align * align;
@@ -296,7 +296,7 @@ static void lay_out_ragged(const struct weir_gather *gather, const struct gather
         }
         off += cell->size;
     }
-    void *data = place(layout, off, ALIGN);
+    void *data = place(layout, off, WEIR_BATCH_ALIGN);
     if (!out)
         return;
     if (offsets)
@@ -312,8 +312,8 @@ static void lay_out_stacked(const struct weir_gather *gather, const struct gathe
 {
     const struct cell *cell = &column->cells[0];
     size_t shape_bytes = cell->ndim * sizeof(uint64_t);
-    uint64_t *shape = place(layout, shape_bytes, ALIGN);
-    void *data = place(layout, gather->rows_count * cell->size, ALIGN);
+    uint64_t *shape = place(layout, shape_bytes, WEIR_BATCH_ALIGN);
+    void *data = place(layout, gather->rows_count * cell->size, WEIR_BATCH_ALIGN);
     if (!out)
         return;
     if (shape_bytes)
@@ -345,12 +345,13 @@ static weir_batch *lay_out(const struct weir_gather *gather, bool has_sources,
                            struct layout *layout)
 {
     uint64_t rows = gather->rows_count;
-    weir_batch *batch = place(layout, sizeof *batch, ALIGN);
-    weir_column *columns = place(layout, gather->count * sizeof *columns, ALIGN);
-    uint64_t *numbers = place(layout, rows * sizeof *numbers, ALIGN);
-    uint64_t *epochs = place(layout, rows * sizeof *epochs, ALIGN);
-    uint32_t *sources = has_sources ? place(layout, rows * sizeof *sources, ALIGN) : NULL;
-    struct weir_part *parts = place(layout, gather->parts.size, ALIGN);
+    weir_batch *batch = place(layout, sizeof *batch, WEIR_BATCH_ALIGN);
+    weir_column *columns = place(layout, gather->count * sizeof *columns, WEIR_BATCH_ALIGN);
+    uint64_t *numbers = place(layout, rows * sizeof *numbers, WEIR_BATCH_ALIGN);
+    uint64_t *epochs = place(layout, rows * sizeof *epochs, WEIR_BATCH_ALIGN);
+    uint32_t *sources =
+        has_sources ? place(layout, rows * sizeof *sources, WEIR_BATCH_ALIGN) : NULL;
+    struct weir_part *parts = place(layout, gather->parts.size, WEIR_BATCH_ALIGN);
     for (size_t i = 0; i < gather->count; i++)
         lay_out_column(gather, &gather->columns[i], layout, columns ? &columns[i] : NULL);
     if (!batch)
@@ -498,7 +499,7 @@ int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, bool h
         judge_column(gather, &gather->columns[i]);
     struct layout layout = {0};
     lay_out(gather, has_sources, &layout);
-    struct weir_slab *slab = weir_slab_take(slabs, layout.used);
+    struct weir_slab *slab = weir_slab_take_lent(slabs, layout.used);
     if (!slab)
         return -ENOMEM;
     layout = (struct layout){slab->data, 0};
@@ -506,6 +507,7 @@ int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, bool h
     batch->slab = slab;
     batch->info.data = slab->data;
     batch->info.size = layout.used;
+    batch->info.owner = slab->owner;
     copy_rows(gather, batch, (struct weir_part *)batch->parts);
     *out = batch;
     return 0;

@@ -15,6 +15,7 @@
 enum {
     WEIR_COLUMNS_MAX = 4096, /* different fields in one batch: where each sample has its own, they
                                 are no columns */
+    WEIR_BATCH_ALIGN = 64,   /* of every array: a cache line, and what vector code likes */
 };
 
 /* What of a batch belongs to an epoch of a dataset. */

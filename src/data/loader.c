@@ -12,6 +12,8 @@
 #include "util/sys.h"
 #include "util/thread.h"
 
+enum { LENT_BYTES_MORE = 4096 }; /* a small batch's tables are as large as what is in it */
+
 uint64_t weir_loader_position(const struct weir_loader *loader, uint64_t i)
 {
     const weir_loader_options *opts = &loader->opts;
@@ -150,6 +152,34 @@ int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns)
         *out = deliver(loader, slot);
     pthread_mutex_unlock(&loader->lock);
     return code ? code : 1;
+}
+
+/* ---- memory of the caller's ---- */
+
+int weir_loader_lend(weir_loader *loader, void *data, uint64_t size, void (*release)(void *owner),
+                     void *owner)
+{
+    int code = check(loader);
+    if (code)
+        return code;
+    if (!data || (uintptr_t)data % WEIR_BATCH_ALIGN || !release || !owner || size > SIZE_MAX / 2)
+        return weir_fail(EINVAL,
+                         "memory for batches is aligned to %d bytes, and has an owner who "
+                         "is told when it is not needed any more",
+                         WEIR_BATCH_ALIGN);
+    return weir_slabs_lend(loader->slabs, data, (size_t)size, release, owner);
+}
+
+uint64_t weir_loader_wants(weir_loader *loader)
+{
+    uint64_t lent = weir_slabs_lent(loader->slabs);
+    pthread_mutex_lock(&loader->lock);
+    uint64_t bytes = loader->batch_bytes_max;
+    bool is_enough = lent + loader->ready > loader->opts.prefetch;
+    pthread_mutex_unlock(&loader->lock);
+    if (!bytes) /* none was made yet */
+        bytes = loader->opts.batch_size * loader->row_bytes;
+    return is_enough ? 0 : bytes + bytes / 8 + LENT_BYTES_MORE;
 }
 
 /* ---- where it is ---- */

@@ -121,6 +121,7 @@ struct weir_loader {
     uint32_t threads_count; /* running */
     uint32_t processors, gathering;
     uint64_t ready;         /* batches that are made, and not delivered */
+    uint64_t batch_bytes_max; /* of those that were made */
     bool waits;             /* not all sources are mapped: pieces are read */
     bool lacked;            /* the last batch that was made waited for what is mapped */
     atomic_bool stop;       /* looked at without the lock, too */

@@ -20,7 +20,9 @@ enum {
 struct weir_slabs {
     pthread_mutex_t lock;
     struct weir_slab *kept; /* the last one given back first: it is the warmest */
-    uint64_t bytes_max, taken, kept_bytes, peak;
+    struct weir_slab *lent, **lent_tail;
+    struct weir_slab *spent; /* lent, and of no use */
+    uint64_t bytes_max, taken, kept_bytes, lent_count, peak;
     uint64_t holders;    /* slabs that are out, and the owner */
     unsigned generation; /* of fork(): in a child, nobody may ever unlock the lock */
 };
@@ -31,6 +33,7 @@ int weir_slabs_open(struct weir_slabs **out, uint64_t bytes_max)
     if (!pool)
         return weir_fail_memory();
     pthread_mutex_init(&pool->lock, NULL);
+    pool->lent_tail = &pool->lent;
     pool->bytes_max = bytes_max;
     pool->holders = 1;
     pool->generation = weir_fork_generation();
@@ -66,6 +69,16 @@ static struct weir_slab *surplus(struct weir_slabs *pool, uint64_t bytes)
     return out;
 }
 
+/* To those who lent them; without the lock. */
+static void return_all(struct weir_slab *slab)
+{
+    for (struct weir_slab *next; slab; slab = next) {
+        next = slab->next;
+        slab->release(slab->owner);
+        free(slab);
+    }
+}
+
 static void unmap_all(struct weir_slab *slab)
 {
     for (struct weir_slab *next; slab; slab = next) {
@@ -91,10 +104,13 @@ void weir_slabs_close(struct weir_slabs *pool)
     if (!pool || pool->generation != weir_fork_generation())
         return;
     pthread_mutex_lock(&pool->lock);
-    struct weir_slab *gone = surplus(pool, 0);
+    struct weir_slab *gone = surplus(pool, 0), *lent = pool->lent, *spent = pool->spent;
+    pool->lent = pool->spent = NULL;
     pool->bytes_max = 0;
     let_go(pool);
     unmap_all(gone);
+    return_all(lent);
+    return_all(spent);
 }
 
 size_t weir_slab_room(size_t size)
@@ -186,6 +202,65 @@ struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size)
     return NULL;
 }
 
+int weir_slabs_lend(struct weir_slabs *pool, void *data, size_t size, void (*release)(void *owner),
+                    void *owner)
+{
+    struct weir_slab *slab = weir_alloc(sizeof *slab);
+    if (!slab)
+        return weir_fail_memory();
+    *slab = (struct weir_slab){
+        .data = data, .room = size, .pool = pool, .release = release, .owner = owner};
+    pthread_mutex_lock(&pool->lock);
+    struct weir_slab *spent = pool->spent;
+    pool->spent = NULL;
+    *pool->lent_tail = slab;
+    pool->lent_tail = &slab->next;
+    pool->lent_count++;
+    pthread_mutex_unlock(&pool->lock);
+    return_all(spent);
+    return 0;
+}
+
+uint64_t weir_slabs_lent(struct weir_slabs *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    uint64_t count = pool->lent_count;
+    pthread_mutex_unlock(&pool->lock);
+    return count;
+}
+
+/* With the lock held: the one lent first, or NULL. */
+static struct weir_slab *pop_lent(struct weir_slabs *pool)
+{
+    struct weir_slab *slab = pool->lent;
+    if (!slab)
+        return NULL;
+    pool->lent = slab->next;
+    if (!pool->lent)
+        pool->lent_tail = &pool->lent;
+    pool->lent_count--;
+    return slab;
+}
+
+struct weir_slab *weir_slab_take_lent(struct weir_slabs *pool, size_t size)
+{
+    struct weir_slab *slab;
+    pthread_mutex_lock(&pool->lock);
+    while ((slab = pop_lent(pool)) && slab->room < size) {
+        slab->next = pool->spent; /* its owner is not called here, on any thread */
+        pool->spent = slab;
+    }
+    if (slab) {
+        slab->next = NULL;
+        pool->holders++;
+        pool->taken += slab->room;
+        if (pool->taken + pool->kept_bytes > pool->peak)
+            pool->peak = pool->taken + pool->kept_bytes;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return slab ? slab : weir_slab_take(pool, size);
+}
+
 void weir_slab_give(struct weir_slab *slab)
 {
     if (!slab || slab->pool->generation != weir_fork_generation())
@@ -194,6 +269,12 @@ void weir_slab_give(struct weir_slab *slab)
     struct weir_slab *gone = NULL;
     pthread_mutex_lock(&pool->lock);
     pool->taken -= slab->room;
+    if (slab->release) {
+        let_go(pool);
+        slab->next = NULL;
+        return_all(slab);
+        return;
+    }
     if (pool->taken + pool->kept_bytes + slab->room <= pool->bytes_max) {
         slab->next = pool->kept;
         pool->kept = slab;

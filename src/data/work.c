@@ -208,7 +208,10 @@ static void make_batch(struct weir_loader *loader, struct weir_gather *gather,
     pthread_mutex_lock(&loader->lock);
     loader->stats.decode_ns += took_ns;
     if (slot->batch) {
+        uint64_t bytes = slot->batch->info.size;
         slot->batch->info.position = slot->position;
+        if (loader->batch_bytes_max < bytes)
+            loader->batch_bytes_max = bytes;
         loader->bytes += slot->batch->slab->room - slot->bytes;
         slot->bytes = slot->batch->slab->room;
     }

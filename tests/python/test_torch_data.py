@@ -1,6 +1,8 @@
 """Datasets in torch: tensors, DataLoader and StatefulDataLoader with any number of workers."""
+import gc
 import json
 import pickle
+import weakref
 
 import pytest
 import weir
@@ -157,3 +159,57 @@ def test_ranks_of_a_mesh(lines):
     mesh.mesh_dim_names = ("a", "b", "c")
     with pytest.raises(ValueError, match="data-parallel"):
         dataset(lines, mesh=mesh)
+
+
+class Lent:
+    """Memory that stands in for pinned memory, which needs a GPU; it counts itself."""
+
+    def __init__(self, monkeypatch):
+        self.made = []
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr("weir.columns.Maker._memory", self.make)
+
+    def make(self, size):
+        memory = torch.full((size,), 0xAB, dtype=torch.uint8)
+        self.made.append(weakref.ref(memory))
+        return memory
+
+    def alive(self):
+        gc.collect()
+        return sum(one() is not None for one in self.made)
+
+
+def test_batches_are_made_in_memory_that_is_lent(lines, monkeypatch):
+    expected = list(dataset(lines, as_torch=True, epochs=2))
+    lent = Lent(monkeypatch)
+    with dataset(lines, pin_memory=True, epochs=2) as ds:
+        batches = list(ds)
+    assert len(batches) == len(expected) == 26
+    for batch, other in zip(batches, expected):
+        assert torch.equal(batch["id"], other["id"])
+        assert batch["text"].tolist() == other["text"].tolist()
+        assert torch.equal(batch["text"].data, other["text"].data)
+        assert torch.equal(batch["text"].offsets, other["text"].offsets)
+    begins = [batch["id"].untyped_storage().data_ptr() for batch in batches]
+    assert len(set(begins)) == len(begins)  # none is used again while it is held
+    assert batches[0]["text"].data.untyped_storage().data_ptr() == begins[0]
+    assert lent.alive() == len(batches)     # what was lent beyond those is gone with the loader
+    kept = batches[3]["id"]
+    values = kept.tolist()
+    del batch, batches
+    assert lent.alive() == 0 and kept.tolist() == values  # the storage stays, by torch's count
+
+
+def test_lent_memory_is_bounded(lines, monkeypatch):
+    lent = Lent(monkeypatch)
+    with dataset(lines, pin_memory=True, prefetch=3) as ds:
+        for _ in range(3):
+            for _ in ds:
+                assert lent.alive() <= 3 + 2  # prefetched, one more, and the one that is here
+
+
+def test_what_has_no_gpu_says_that_it_pins_nothing(lines):
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with dataset(lines, pin_memory=True) as ds, pytest.warns(UserWarning, match="no GPU"):
+        assert torch.is_tensor(next(iter(ds))["id"])

@@ -76,3 +76,25 @@ def test_batches_in_pinned_memory_reach_the_gpu(tmp_path, monkeypatch):
             assert torch.equal(there.to(torch.int32), (first + steps) % (1 << 16))
             seen += len(there)
     assert seen >= (len(numbers) - 1) // 256
+
+
+def test_copies_that_are_under_way_keep_their_batch(tmp_path, monkeypatch):
+    """The loop goes on, and forgets its batch, before the GPU has begun to copy it."""
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    np.arange(1 << 20, dtype=np.uint16).tofile(folder / "train.bin")
+    stream, there = torch.cuda.Stream(), []
+    with weir.Dataset(folder, batch_size=16, seq_len=256, shuffle=True, seed=1, epochs=1,
+                      prefetch=2, pin_memory=True) as dataset:
+        for batch in dataset:
+            with torch.cuda.stream(stream):  # not the one that is current where memory is freed
+                torch.cuda._sleep(5_000_000)
+                there.append(batch["tokens"].to("cuda", non_blocking=True))
+            assert batch["tokens"].is_pinned()
+            del batch
+    stream.synchronize()
+    steps = torch.arange(257, device="cuda", dtype=torch.int32)
+    for tokens in there:
+        tokens = tokens.to(torch.int32)
+        assert torch.equal(tokens, (tokens[:, :1] + steps) % (1 << 16))
