@@ -2,11 +2,11 @@
 """Measures packing small files beside reading them plainly, in parallel, and beside fio's write.
 
 In each round the files are read cold by a program that does nothing else, in many threads, then
-packed cold by weir (listing and indexing them included), then fio writes as much, and then it
-reads blocks of the files' size and writes as much at once, as packing does. Packing can be no
-faster than the slower of reading and writing, each alone; where both are one device, it is no
-faster than both at once. Medians go to bench/results/data-pack.json and
-docs/bench-data-pack.md.
+packed cold by weir (listing and indexing them included), then fio writes as much: both onto another
+device, which is memory, and onto the same disk. Packing can be no faster than the slower of reading
+and writing, each alone; where both are one device, it is no faster than both at once: what fio gets
+that reads blocks of the files' size and writes as much meanwhile. Medians go to
+bench/results/data-pack.json and docs/bench-data-pack.md.
 """
 import argparse
 import json
@@ -23,6 +23,8 @@ from common import GB, ROOT, say
 SIZES = [16 << 10, 110 << 10]
 READERS = [8, 16, 32, 64]  # threads that read plainly, of which the best number is taken
 WRITE = ["--ioengine=io_uring", "--bs=1m", "--iodepth=16"]
+BOTH = [(32, 16), (64, 4), (128, 8)]  # reads and writes under way, of which the best pair is taken
+PLACES = ["memory", "disk"]
 
 
 def make(folder, size, total):
@@ -68,50 +70,86 @@ def pack(options, source, where):
     return seconds
 
 
-def both_at_once(source, target, size, total):
+def both_at_once(source, target, size, total, depths):
     """Until fio has read and written all: what a device gives that is read and written at once."""
     block = size // 4096 * 4096
     out = subprocess.run(
         ["fio", "--output-format=json", "--direct=1", common.FIO_ALIGNED,
          f"--size={total // block * block}", "--ioengine=io_uring",
-         "--name=read", f"--filename={source}", "--rw=randread", f"--bs={block}", "--iodepth=32",
-         "--name=write", f"--filename={target}", "--rw=write", "--bs=1m", "--iodepth=16",
+         "--name=read", f"--filename={source}", "--rw=randread", f"--bs={block}",
+         f"--iodepth={depths[0]}", "--name=write", f"--filename={target}", "--rw=write", "--bs=1m",
+         f"--iodepth={depths[1]}",
          "--end_fsync=1", "--unlink=1"],
         check=True, env=common.FIO_ENV, stdout=subprocess.PIPE)
     jobs = json.loads(out.stdout)["jobs"]
     return total / max(job[side]["runtime"] / 1e3 for job, side in zip(jobs, ("read", "write")))
 
 
-def measure(options, where, size):
-    source = os.path.join(where, f"files-{size}")
-    count = make(source, size, options.size_bytes)
-    total = count * size
-    blocks = os.path.join(where, "blocks")
-    common.fio_write(blocks, total, WRITE, keep=True)
-    runs = {"read": [], "pack": [], "write": [], "both": []}
-    best = None
-    for _ in range(options.rounds):
+class Measuring:
+    """Files of one size, and what was seen of them: rates in GB/s, by what was done."""
+
+    def __init__(self, options, where, memory, size):
+        self.options, self.where, self.size = options, where, size
+        self.into = {"memory": memory, "disk": where}
+        self.source, self.blocks = os.path.join(where, "files"), os.path.join(where, "blocks")
+        self.count = make(self.source, size, options.size_bytes)
+        self.total = self.count * size
+        common.fio_write(self.blocks, self.total, WRITE, keep=True)
+        self.runs, self.best = {}, {}
+
+    def note(self, name, rate):
+        self.runs.setdefault(name, []).append(rate / GB)
+
+    def best_of(self, name, choices, run):
+        """All are tried in the first round; the best one from then on."""
         rates = {}
-        for readers in [best] if best else READERS:
-            common.settle(source)
-            rates[readers] = total / read_plainly(options, source, readers)
-        best = max(rates, key=lambda readers: rates[readers])
-        runs["read"].append(rates[best])
-        common.settle(source)
-        runs["pack"].append(total / pack(options, source, where))
-        common.settle(where)
-        runs["write"].append(common.fio_write(os.path.join(where, "fio"), total, WRITE))
-        common.settle(where)
-        runs["both"].append(both_at_once(blocks, os.path.join(where, "fio"), size, total))
-    shutil.rmtree(source)
-    os.remove(blocks)
-    point = {name: statistics.median(values) / GB for name, values in runs.items()}
-    point.update(size=size, files=count, readers=best,
-                 ratio=point["pack"] / min(point["read"], point["write"]),
-                 ratio_both=point["pack"] / point["both"])
-    say(f"{count} files of {size >> 10} KiB: pack {point['pack']:.2f} GB/s, ratio "
-        f"{point['ratio']:.2f}, to both at once {point['ratio_both']:.2f}")
-    return point
+        for choice in [self.best[name]] if name in self.best else choices:
+            common.settle(self.source)
+            rates[choice] = run(choice)
+        self.best[name] = max(rates, key=lambda choice: rates[choice])
+        self.note(name, rates[self.best[name]])
+
+    def round(self):
+        self.best_of("read", READERS, lambda readers: self.total / read_plainly(
+            self.options, self.source, readers))
+        for place in PLACES:
+            common.settle(self.source)
+            self.note(f"pack_{place}", self.total / pack(self.options, self.source,
+                                                         self.into[place]))
+            common.settle(self.where)
+            self.note(f"write_{place}", common.fio_write(
+                os.path.join(self.into[place], "fio"), self.total, WRITE))
+        self.best_of("both", BOTH, lambda depths: both_at_once(
+            self.blocks, os.path.join(self.where, "fio"), self.size, self.total, depths))
+
+    def end(self):
+        shutil.rmtree(self.source)
+        os.remove(self.blocks)
+        point = {name: statistics.median(values) for name, values in self.runs.items()}
+        point.update(size=self.size, files=self.count, readers=self.best["read"],
+                     depths=self.best["both"], ratio_both=point["pack_disk"] / point["both"])
+        for place in PLACES:
+            point[f"ratio_{place}"] = point[f"pack_{place}"] / min(point["read"],
+                                                                   point[f"write_{place}"])
+        say(f"{self.count} files of {self.size >> 10} KiB: " + ", ".join(
+            f"{name} {value:.2f}" for name, value in point.items() if isinstance(value, float)))
+        return point
+
+
+def measure(options, where, memory, size):
+    measuring = Measuring(options, where, memory, size)
+    for _ in range(options.rounds):
+        measuring.round()
+    return {**measuring.end(), "runs": measuring.runs}
+
+
+def rows(p):
+    """Of a table: onto another device, and onto the same one."""
+    begin = f"| {p['files']:,} | {p['size'] >> 10} KiB | {p['read']:.2f} GB/s ({p['readers']})"
+    yield (f"{begin} | memory | {p['write_memory']:.2f} GB/s | {p['pack_memory']:.2f} GB/s | "
+           f"**{p['ratio_memory']:.2f}** | |")
+    yield (f"{begin} | the same disk | {p['write_disk']:.2f} GB/s | {p['pack_disk']:.2f} GB/s | "
+           f"{p['ratio_disk']:.2f} | {p['both']:.2f} GB/s: **{p['ratio_both']:.2f}** |")
 
 
 def page(result):
@@ -120,20 +158,21 @@ def page(result):
         "",
         "Written by `make bench`; do not edit. Small files become MDS shards of 64 MiB: listing "
         "and indexing them, reading them cold, and writing the shards until they are safe (not "
-        "loading the program). Beside "
-        "that, the same files read cold by threads that only read (the best number of them), "
-        "fio's direct write, and fio reading blocks of that size and writing as much at once, "
-        "which is what packing asks of the one device that is here. Medians of "
-        f"{result['rounds']} round(s). Machine: {result['machine']['cores']} cores, Linux "
-        f"{result['machine']['kernel']}.",
+        "loading the program). Beside that, the same files read cold by threads that only read "
+        "(the best number of them, in brackets), and fio's direct write to the same place. Packing "
+        "can be no faster than the lesser of the two: that is the comparison where shards go to "
+        "another device than the files come from, here to memory (tmpfs). Where both are one disk, "
+        "it reads and writes at once, and neither has the disk alone: there the limit is what fio "
+        "gets that reads blocks of that size and writes as much meanwhile (the best of "
+        f"{len(BOTH)} pairs of depths). Medians of {result['rounds']} round(s). Machine: "
+        f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}.",
         "",
-        "| files | of | read plainly | fio's write | its both | packed | of the lesser | of both |",
+        "| files | of | read plainly | packed onto | fio's write there | packed | of the lesser | "
+        "of fio's both at once |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for p in result["points"]:
-        text.append(f"| {p['files']:,} | {p['size'] >> 10} KiB | {p['read']:.2f} GB/s "
-                    f"({p['readers']} at once) | {p['write']:.2f} GB/s | {p['both']:.2f} GB/s | "
-                    f"{p['pack']:.2f} GB/s | **{p['ratio']:.2f}** | {p['ratio_both']:.2f} |")
+    for point in result["points"]:
+        text.extend(rows(point))
     return "\n".join(text) + "\n"
 
 
@@ -142,15 +181,18 @@ def main():
     parser.add_argument("--build", default="build/plain")
     parser.add_argument("--dir", default=os.path.join(ROOT, "build"))
     parser.add_argument("--size", default="1g", help="of the files, all together")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", default="/dev/shm", help="a directory of another device")
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=4)
     options = parser.parse_args()
     options.size_bytes = common.bytes_of(options.size)
     where = tempfile.mkdtemp(prefix="weir-bench-", dir=options.dir)
+    memory = tempfile.mkdtemp(prefix="weir-bench-", dir=options.memory)
     try:
-        points = [measure(options, where, size) for size in SIZES]
+        points = [measure(options, where, memory, size) for size in SIZES]
     finally:
         shutil.rmtree(where)
+        shutil.rmtree(memory)
     result = {"machine": common.machine(), "rounds": options.rounds, "jobs": options.jobs,
               "points": points}
     common.keep("data-pack", result, page(result))

@@ -658,14 +658,14 @@ WEIR_API int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t ti
 /* On any thread. */
 WEIR_API void weir_batch_release(weir_batch *batch);
 
-/* Memory for one batch, aligned to 64, such as a GPU can read while the caller goes on: a batch that
- * is made after this, and fits, is made in it. It is never used again: release(owner) is called when
- * that batch is released, or when it is too small, or unused when the loader is closed; by the
- * thread that does this, or lends. Not called if this fails: -EINVAL. */
+/* Memory for one batch, aligned to 64, such as a GPU can read while the caller goes on: a batch
+ * that is made after this, and fits, is made in it. It is never used again: release(owner) is
+ * called when that batch is released, or when it is too small, or unused when the loader is closed;
+ * by the thread that does this, or lends. Not called if this fails: -EINVAL. */
 WEIR_API int weir_loader_lend(weir_loader *loader, void *data, uint64_t size,
                               void (*release)(void *owner), void *owner);
-/* How large the next memory should be that is lent, so that each batch that is made ahead finds one;
- * 0: there is enough for now. */
+/* How large the next memory should be that is lent, so that each batch that is made ahead finds
+ * one; 0: there is enough for now. */
 WEIR_API uint64_t weir_loader_wants(weir_loader *loader);
 
 /* A value of a ragged column. */

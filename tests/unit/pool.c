@@ -53,8 +53,12 @@ static void streams(void)
 {
     struct weir_pool *pool;
     OK(weir_pool_open(&pool, BUFFERS << 20));
-    for (int i = 0; i < BUFFERS / 2; i++)
+    for (int i = 0; i < BUFFERS / 2; i++) {
+        /* half of them shared out, but never less than one to fill and one to write */
+        CHECK_EQ(weir_pool_share(pool), i < 2 ? 4 : 2);
         OK(weir_pool_reserve(pool));
+    }
+    CHECK_EQ(weir_pool_share(pool), 2);
     CHECK_EQ(weir_pool_reserve(pool), -EMFILE);
     CHECK(strstr(weir_fail_last(), "larger pool"));
     weir_pool_release(pool);
