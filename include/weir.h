@@ -655,6 +655,10 @@ WEIR_API void weir_loader_close(weir_loader *loader);
  * the text says, and every later call answers the same. Who would wait makes a batch instead, if
  * one can be made, and so may come back that much later; with a timeout of 0 never. */
 WEIR_API int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns);
+/* What the last weir_loader_next() returned was not used: it counts as not delivered. The loader
+ * delivers no more; another one, opened from its position, begins with that batch. -EINVAL if there
+ * is none. */
+WEIR_API int weir_loader_undo(weir_loader *loader);
 /* On any thread. */
 WEIR_API void weir_batch_release(weir_batch *batch);
 
@@ -756,7 +760,8 @@ typedef struct weir_loader_stats {
     /* Of all that was read of the datasets' files since they were opened: what was in the page
      * cache and read from there, what was read through it, and what was read around it. */
     uint64_t cached_bytes, buffered_bytes, direct_bytes;
-    uint64_t mapped_bytes; /* what this loader found in the page cache and did not read at all */
+    uint64_t mapped_bytes; /* what this loader did not read at all: windows that were in the page
+                              cache; where all is mapped, as token files are, what it delivered */
 } weir_loader_stats;
 WEIR_API void weir_loader_stats_get(weir_loader *loader, weir_loader_stats *out);
 

@@ -165,15 +165,24 @@ static void release(Loader *self)
     Py_CLEAR(self->parts);
 }
 
-static weir_loader *loader_of(PyObject *object)
+/* To be asked where it is, by whomever: also while a thread waits for the next batch, whose signal
+ * handlers run meanwhile. */
+static weir_loader *loader_there(PyObject *object)
 {
     Loader *self = (Loader *)object;
-    if (!self->loader || self->busy) {
-        PyErr_SetString(PyExc_ValueError, self->loader ? "the loader is in use by another thread"
-                                                       : "the loader is closed");
+    if (!self->loader)
+        PyErr_SetString(PyExc_ValueError, "the loader is closed");
+    return self->loader;
+}
+
+static weir_loader *loader_of(PyObject *object)
+{
+    if (loader_there(object) && ((Loader *)object)->busy) {
+        PyErr_SetString(PyExc_ValueError,
+                        "the loader is in use: a thread waits for its next batch");
         return NULL;
     }
-    return self->loader;
+    return ((Loader *)object)->loader;
 }
 
 static PyObject *loader_close(PyObject *object, PyObject *unused)
@@ -224,6 +233,14 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
     return ext_none(code);
 }
 
+/* undo(): what next() returned last has reached nobody */
+static PyObject *loader_undo(PyObject *object, PyObject *unused)
+{
+    weir_loader *loader = loader_of(object);
+    (void)unused;
+    return loader ? ext_none(weir_loader_undo(loader)) : NULL;
+}
+
 /* wants() -> how large the next memory should be that is lent; 0: there is enough */
 static PyObject *loader_wants(PyObject *object, PyObject *unused)
 {
@@ -248,7 +265,7 @@ static PyObject *loader_lend(PyObject *object, PyObject *args)
 /* The loader, with its state; NULL: raised. */
 static weir_loader *loader_with(PyObject *object, weir_loader_state *state)
 {
-    weir_loader *loader = loader_of(object);
+    weir_loader *loader = loader_there(object);
     if (loader)
         weir_loader_state_get(loader, state);
     return loader;
@@ -327,7 +344,7 @@ static PyObject *sizes_list(const weir_loader_stats *stats)
 
 static PyObject *loader_stats(PyObject *object, PyObject *unused)
 {
-    weir_loader *loader = loader_of(object);
+    weir_loader *loader = loader_there(object);
     weir_loader_stats s;
     (void)unused;
     if (!loader)
@@ -352,6 +369,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"next", loader_next, METH_NOARGS, NULL},
+    {"undo", loader_undo, METH_NOARGS, NULL},
     {"wants", loader_wants, METH_NOARGS, NULL},
     {"lend", loader_lend, METH_VARARGS, NULL},
     {"position", loader_position, METH_NOARGS, NULL},

@@ -9,6 +9,7 @@ from typing import Any, Iterator, Optional
 from . import _weir
 
 BYTES, TEXT, JSON, ARRAY, NONE = range(5)  # weir_field_kind
+MIXED = "its values have different kinds or dtypes: take them one by one"
 
 
 @functools.cache
@@ -119,7 +120,7 @@ class Ragged:
     def _dtype(self) -> Any:
         """Of all values."""
         if self._row[6] < 0:
-            raise ValueError("its values have different kinds or dtypes: take them one by one")
+            raise ValueError(MIXED)
         return _numpy().dtype(self._row[2] if self._row[1] == ARRAY else "u1")
 
     @property
@@ -139,7 +140,10 @@ class Ragged:
         return _tensor(found) if self._as_torch else found
 
     def __reduce__(self) -> Any:
-        return _copied, (self.tolist(),)
+        """For another process: without the batch's memory."""
+        is_one_kind = self._row[6] >= 0
+        return Copied, (self.tolist(), self.data if is_one_kind else None,
+                        self.offsets if is_one_kind else None)
 
     def __repr__(self) -> str:
         return f"<Ragged: {self._length} values>"
@@ -148,12 +152,28 @@ class Ragged:
 class Copied(list[Any]):
     """A Ragged that came from another process."""
 
+    def __init__(self, values: list[Any], data: Any, offsets: Any) -> None:
+        super().__init__(values)
+        self._data, self._offsets = data, offsets
+
     def tolist(self) -> list[Any]:
         return list(self)
 
+    def _one_kind(self, found: Any) -> Any:
+        if found is None:
+            raise ValueError(MIXED)
+        return found
 
-def _copied(values: list[Any]) -> Copied:
-    return Copied(values)
+    @property
+    def data(self) -> Any:
+        return self._one_kind(self._data)
+
+    @property
+    def offsets(self) -> Any:
+        return self._one_kind(self._offsets)
+
+    def __reduce__(self) -> Any:
+        return Copied, (list(self), self._data, self._offsets)
 
 
 class Maker:

@@ -1,6 +1,7 @@
 """Datasets: batches in an order that is computed, the same for any number of ranks and workers."""
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import sys
@@ -130,6 +131,11 @@ class Passed:
         self._used[0] = 0
 
 
+@functools.cache
+def _iterable(cls: type, base: type) -> type:
+    return type(cls.__name__, (cls, base), {"__module__": cls.__module__})
+
+
 class Dataset:
     """A dataset, iterable by batches and indexable by samples.
 
@@ -165,13 +171,12 @@ class Dataset:
     begins where the loop that is under way began: load_state_dict() takes it further.
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> "Dataset":
-        """One that torch's DataLoader knows as iterable, if torch is there."""
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """For isinstance(): torch's DataLoader takes for samples by number what is no
+        IterableDataset of its own, and torch may come later than this dataset."""
         torch = sys.modules.get("torch.utils.data")
-        if torch is not None and not issubclass(cls, torch.IterableDataset):
-            cls = type(cls.__name__, (cls, torch.IterableDataset),
-                       {"__module__": cls.__module__, "__reduce__": _reduce, "_plain": cls})
-        return object.__new__(cls)
+        return type(self) if torch is None else _iterable(type(self), torch.IterableDataset)
 
     def __init__(self, url: Union[Url, Sequence[Url]], *, batch_size: int = 1,
                  shuffle: bool = True, seed: int = 0, dp_rank: Optional[int] = None,
@@ -252,10 +257,12 @@ class Dataset:
 
     def _stop(self) -> None:
         """Ends the loader; what it delivered stays counted."""
-        loader, self._loader = self._loader, None
+        loader = self._loader
         if loader is not None and self._pid == os.getpid():
-            self._position.closed(loader, _worker()[0])
-            loader.close()
+            position, state = loader.position(), loader.state()
+            loader.close()  # raises while another thread waits for a batch
+            self._position.closed(position, state, _worker()[0])
+        self._loader = None
 
     def close(self) -> None:
         self._stop()
@@ -325,20 +332,35 @@ class Dataset:
         position = self._position
         while position.now(self._loader, worker) + worker * position.step < end:
             loader = self._start(FULL if self.epochs is None else end)
+            before, handed = loader.position(), False
             try:
                 self._maker.lend(loader)
                 batch = loader.next()
-            except OSError:
-                self._stop()  # the next loop tries again
+                if batch is None:
+                    break
+                made = self._maker.make(batch)
+                del batch
+                handed = True
+                yield made
+                del made
+            except BaseException as error:
+                if not handed:
+                    self._interrupted(loader, before, error)
                 raise
-            if batch is None:
-                break
-            yield self._maker.make(batch)
         self._loop_end = None
         if is_worker:
             self._stop()
             position.start, position.end = position.after(end), None
             self._passed.end(*_worker(), position.start)
+
+    def _interrupted(self, loader: _weir.Loader, before: int, error: BaseException) -> None:
+        """Before the caller got his batch: by a signal's handler, or by what is wrong with it. What
+        nobody has is not delivered; the next loop goes on from there."""
+        taken = loader.position() != before
+        if taken:
+            loader.undo()
+        if taken or isinstance(error, OSError):
+            self._stop()
 
     # ---- where it is ----
 
@@ -381,11 +403,11 @@ def _reduce(self: Dataset) -> Any:
     state = dict(self.__dict__, _loader=None, _parts=[], _pid=0)
     if get_spawning_popen() is None:  # shared with workers only
         state["_passed"] = self._passed.used
-    return _rebuild, (getattr(type(self), "_plain", type(self)), state)
+    return _rebuild, (type(self), state)
 
 
 def _rebuild(cls: type, state: dict[str, Any]) -> Dataset:
-    self = Dataset.__new__(cls)
+    self = cls.__new__(cls)
     self.__dict__.update(state)
     if isinstance(self._passed, bool):
         self._passed = Passed(self._passed)

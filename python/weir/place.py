@@ -13,15 +13,15 @@ def _is_data(name: str) -> bool:
 
 
 def _of_mesh(mesh: Any) -> tuple[int, int]:
-    """Of a DeviceMesh: along its only dimension, or those named dp, dp_…, data, fsdp, …"""
+    """Of a DeviceMesh: along those of its dimensions that are named dp, dp_…, data, fsdp, …, or
+    its only one if it has no name."""
     names = mesh.mesh_dim_names
-    if mesh.ndim == 1:
+    dims = [i for i, name in enumerate(names or ()) if _is_data(name)]
+    if mesh.ndim == 1 and not names:
         dims = [0]
-    else:
-        dims = [i for i, name in enumerate(names or ()) if _is_data(name)]
-        if not dims:
-            raise ValueError(f"which dimensions of the mesh {names} are data-parallel is unknown: "
-                             "give mesh['…'], or dp_rank and dp_size")
+    if not dims:
+        raise ValueError(f"which dimensions of the mesh {names} are data-parallel is unknown: "
+                         "give a mesh with one named 'dp', or dp_rank and dp_size")
     rank, size = 0, 1
     for dim in dims:
         rank = rank * mesh.size(dim) + mesh.get_local_rank(dim)

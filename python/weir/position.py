@@ -82,10 +82,10 @@ class Position:
                                  f"{fixed['window']}, not {found['lanes']} and "
                                  f"{found['window']}: open the dataset with these")
 
-    def closed(self, loader: Any, worker: int) -> None:
-        """A loader ends: what it delivered stays counted."""
-        self.start = self.now(loader, worker)
-        for tally, part in zip(self.tallies, loader.state()["parts"]):
+    def closed(self, position: int, state: State, worker: int) -> None:
+        """A loader has ended there: what it delivered stays counted."""
+        self.start = position - worker * self.step
+        for tally, part in zip(self.tallies, state["parts"]):
             tally.add(_delivered(part))
 
     # ---- states ----

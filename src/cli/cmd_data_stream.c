@@ -134,6 +134,17 @@ static void show_time(void)
         format_field("", "(this consumer does nothing but wait: --work gives it something to do)");
 }
 
+/* Which way what was read came; tiers without files have but one. */
+static void show_ways(const weir_loader_stats *stats)
+{
+    char cached[32], through[32], around[32];
+    if (stats->cached_bytes + stats->buffered_bytes + stats->direct_bytes)
+        format_field("way", "%s from the page cache, %s through it, %s around it",
+                     weir_format_size(cached, sizeof cached, stats->cached_bytes),
+                     weir_format_size(through, sizeof through, stats->buffered_bytes),
+                     weir_format_size(around, sizeof around, stats->direct_bytes));
+}
+
 static void show_reads(void)
 {
     const weir_loader_stats *stats = &result.stats;
@@ -142,10 +153,11 @@ static void show_reads(void)
     for (int i = 0; i < WEIR_READ_SIZES; i++)
         most = stats->read_sizes[i] > most ? stats->read_sizes[i] : most;
     if (stats->mapped_bytes)
-        format_field("mapped", "%s that were in memory already",
+        format_field("mapped", "%s, of files that are looked at where the kernel has them",
                      weir_format_size(all, sizeof all, stats->mapped_bytes));
     if (!stats->reads)
         return;
+    show_ways(stats);
     format_field(
         "reads", "%" PRIu64 " of %s on average, %s in all, %s from storage: %s", stats->reads,
         weir_format_size(mean, sizeof mean, stats->read_bytes / stats->reads),
@@ -263,12 +275,14 @@ static json_t *result_json(void)
                   "batch_size", (json_int_t)opts.batch, "threads", (json_int_t)stats->threads,
                   "prefetch", (json_int_t)stats->prefetch);
     json_t *more = json_pack(
-        "{s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:s, s:o, s:I, s:I}", "batches",
-        (json_int_t)stats->batches, "samples", (json_int_t)stats->samples, "sample_bytes",
-        (json_int_t)stats->sample_bytes, "samples_per_s", rate(stats->samples), "bytes_per_s",
-        rate(stats->sample_bytes), "time", time_json(), "reads", (json_int_t)stats->reads,
-        "read_bytes", (json_int_t)stats->read_bytes, "mapped_bytes",
-        (json_int_t)stats->mapped_bytes, "storage_bytes", (json_int_t)result.storage_bytes,
+        "{s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:I, s:I}",
+        "batches", (json_int_t)stats->batches, "samples", (json_int_t)stats->samples,
+        "sample_bytes", (json_int_t)stats->sample_bytes, "samples_per_s", rate(stats->samples),
+        "bytes_per_s", rate(stats->sample_bytes), "time", time_json(), "reads",
+        (json_int_t)stats->reads, "read_bytes", (json_int_t)stats->read_bytes, "mapped_bytes",
+        (json_int_t)stats->mapped_bytes, "cached_bytes", (json_int_t)stats->cached_bytes,
+        "buffered_bytes", (json_int_t)stats->buffered_bytes, "direct_bytes",
+        (json_int_t)stats->direct_bytes, "storage_bytes", (json_int_t)result.storage_bytes,
         "warmth", loading_warmth(&result), "read_sizes", read_sizes_json(), "memory_bytes_peak",
         (json_int_t)stats->memory_bytes_peak, "memory_bytes_max", (json_int_t)opts.how.memory);
     json_object_update(doc, more);
@@ -334,15 +348,18 @@ const struct command cmd_data_stream = {
                "weir data stream /data/imagenet --batch 64 --work 120ms --seconds 60\n"
                "weir data stream /data/corpus -O seq_len=2048 --dp-rank 3 --dp-size 64\n"
                "weir data stream /data/web /data/code --weights 3,1 --json | jq .samples_per_s",
-    .json = "datasets: an array of url, format, digest, samples, share, lanes, window, epochs (an "
-            "array of epoch, samples, complete, digest); shuffle, seed, dp_rank, dp_size, "
-            "batch_size, threads, prefetch, batches, samples, sample_bytes, samples_per_s, "
-            "bytes_per_s; time: total_s, first_batch_s, stall_read_s, stall_decode_s, "
-            "stall_queue_s, consumer_s, stalled_share, stalled_later_share (after the first "
-            "batch), batches_waited_for; reads, read_bytes, "
-            "mapped_bytes (that were in memory already), storage_bytes, warmth, read_sizes (an "
-            "array of from_bytes, reads), "
-            "memory_bytes_peak, memory_bytes_max",
+    .json =
+        "datasets: an array of url, format, digest, samples, share, lanes, window, epochs (an "
+        "array of epoch, samples, complete, digest); shuffle, seed, dp_rank, dp_size, "
+        "batch_size, threads, prefetch, batches, samples, sample_bytes, samples_per_s, "
+        "bytes_per_s; time: total_s, first_batch_s, stall_read_s, stall_decode_s, "
+        "stall_queue_s, consumer_s, stalled_share, stalled_later_share (after the first "
+        "batch), batches_waited_for; reads, read_bytes, "
+        "mapped_bytes (of files that are mapped, and not read), cached_bytes (read from the page "
+        "cache), buffered_bytes (through it), direct_bytes (around it), storage_bytes, warmth, "
+        "read_sizes (an "
+        "array of from_bytes, reads), "
+        "memory_bytes_peak, memory_bytes_max",
     .options = options,
     .fields = &opts,
     .run = run,

@@ -229,6 +229,10 @@ static char *python_line(void)
         fprintf(out, ", lanes=%" PRIu64, how->lanes);
     if (how->window)
         fprintf(out, strcmp(how->window, "full") ? ", window=%s" : ", window=\"%s\"", how->window);
+    if (how->buffered)
+        fputs(strcmp(how->buffered, "no") ? ", buffered=True" : ", buffered=False", out);
+    if (how->dp_size > 1)
+        fprintf(out, ", dp_rank=%" PRIu64 ", dp_size=%" PRIu64, how->dp_rank, how->dp_size);
     if (how->memory != (uint64_t)512 << 20)
         fprintf(out, ", memory=%" PRIu64, how->memory);
     for (size_t i = 0; i < loading.how.fields_count; i++) {

@@ -68,6 +68,16 @@ static int read_window(struct loading *loading, const char *text)
     return 0;
 }
 
+static int read_buffered(struct loading *loading, const char *text)
+{
+    if (!text)
+        return 0;
+    if (strcmp(text, "yes") && strcmp(text, "no"))
+        return cli_usage(loading->cli, "--buffered: '%s' is neither yes nor no", text);
+    loading->how.flags |= strcmp(text, "no") ? WEIR_LOADER_BUFFERED : WEIR_LOADER_DIRECT;
+    return 0;
+}
+
 static int read_fields(struct loading *loading, const char *text)
 {
     char *rest = NULL;
@@ -108,6 +118,8 @@ static int read_options(struct loading *loading, const struct loading_opts *opts
     int code = read_weights(loading, weights);
     if (!code)
         code = read_window(loading, opts->window);
+    if (!code)
+        code = read_buffered(loading, opts->buffered);
     return code ? code : read_fields(loading, opts->fields);
 }
 

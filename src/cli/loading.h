@@ -15,7 +15,7 @@ enum { LOADING_PARTS_MAX = 32, LOADING_FIELDS_MAX = 256 };
 struct loading_opts {
     struct dataset_opts data;
     uint64_t seed, lanes, memory, dp_rank, dp_size, work_ns;
-    const char *window, *fields;
+    const char *window, *buffered, *fields;
     bool no_shuffle;
 };
 
@@ -81,6 +81,16 @@ const char *loading_warmth(const struct loading_result *result);
          "no",                                                                                     \
          NULL,                                                                                     \
          "read in the order of the shards",                                                        \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"buffered",                                                                               \
+         0,                                                                                        \
+         WEIR_OPT_TEXT,                                                                            \
+         (at) + offsetof(struct loading_opts, buffered),                                           \
+         NULL,                                                                                     \
+         "yes|no",                                                                                 \
+         "read through the kernel's cache, or around it (default: through it what takes at most "  \
+         "half of the memory)",                                                                    \
          0,                                                                                        \
          0},                                                                                       \
         {"window",                                                                                 \

@@ -63,6 +63,57 @@ static void add_tally(struct weir_feed *source, const struct weir_part *part)
     tally->samples += part->samples;
 }
 
+/* What is delivered may be taken back once. */
+static int remember(weir_loader *loader, const weir_batch *batch)
+{
+    size_t bytes = batch->parts_count * sizeof *batch->parts;
+    loader->last.size = 0;
+    loader->last_samples = batch->info.samples;
+    loader->last_bytes = batch->sample_bytes;
+    loader->has_last = true;
+    return weir_growing_add(&loader->last, batch->parts, bytes);
+}
+
+static void subtract_tally(struct weir_feed *source, const struct weir_part *part)
+{
+    for (uint32_t i = 0; i < source->tallies_count; i++) {
+        weir_tally *tally = &source->tallies[i];
+        if (tally->epoch != part->epoch)
+            continue;
+        struct weir_digest sum = {weir_load_le(tally->digest, 8),
+                                  weir_load_le(tally->digest + 8, 8)};
+        weir_digest_subtract(&sum, part->digest);
+        weir_store_le(tally->digest, sum.low, 8);
+        weir_store_le(tally->digest + 8, sum.high, 8);
+        tally->samples -= part->samples;
+    }
+}
+
+int weir_loader_undo(weir_loader *loader)
+{
+    int code = check(loader);
+    if (code)
+        return code;
+    const struct weir_part *parts = (const struct weir_part *)loader->last.data;
+    pthread_mutex_lock(&loader->lock);
+    if (!loader->has_last)
+        code = weir_fail(EINVAL, "no batch was delivered that could be taken back");
+    for (size_t i = 0; !code && i < loader->last.size / sizeof *parts; i++)
+        subtract_tally(&loader->sources[parts[i].source], &parts[i]);
+    if (!code) {
+        loader->has_last = false;
+        loader->is_over = true;
+        loader->delivered--;
+        loader->stats.batches--;
+        loader->stats.samples -= loader->last_samples;
+        loader->stats.sample_bytes -= loader->last_bytes;
+        if (!loader->waits)
+            loader->stats.mapped_bytes -= loader->last_bytes;
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return code;
+}
+
 /* Why the caller's batch is not there yet; with the lock held. */
 static int stall_of(struct weir_slot *slot)
 {
@@ -123,6 +174,8 @@ static weir_batch *deliver(weir_loader *loader, struct weir_slot *slot)
     loader->stats.batches++;
     loader->stats.samples += batch->info.samples;
     loader->stats.sample_bytes += batch->sample_bytes;
+    if (!loader->waits) /* all is mapped, not window by window */
+        loader->stats.mapped_bytes += batch->sample_bytes;
     loader->bytes -= slot->bytes;
     slot->batch = NULL;
     slot->state = WEIR_SLOT_EMPTY;
@@ -141,6 +194,8 @@ int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns)
         code = weir_work_start(loader);
     if (code)
         return code;
+    if (loader->is_over)
+        return weir_fail(ECANCELED, "a batch was taken back: open a loader from its position");
     if (weir_loader_position(loader, loader->delivered) >= loader->opts.end)
         return 0;
     pthread_mutex_lock(&loader->lock);
@@ -148,6 +203,8 @@ int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns)
     code = wait_for(loader, slot, timeout_ns);
     if (!code && slot->code)
         code = slot->text ? weir_fail_text(slot->code, slot->text) : weir_fail_memory();
+    if (!code)
+        code = remember(loader, slot->batch);
     if (!code)
         *out = deliver(loader, slot);
     pthread_mutex_unlock(&loader->lock);
@@ -190,11 +247,21 @@ static uint64_t next_position(const weir_loader *loader)
     return position < loader->opts.end ? position : loader->opts.end;
 }
 
+/* A signal's handler and other threads ask, too, while somebody waits for the next batch. */
+static uint64_t next_position_now(const weir_loader *loader)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
+    pthread_mutex_lock(lock);
+    uint64_t position = next_position(loader);
+    pthread_mutex_unlock(lock);
+    return position;
+}
+
 void weir_loader_state_get(const weir_loader *loader, weir_loader_state *out)
 {
     *out = (weir_loader_state){
         .seed = loader->opts.seed,
-        .position = next_position(loader),
+        .position = next_position_now(loader),
         .flags = loader->opts.flags & WEIR_LOADER_SHUFFLE,
         .parts = loader->sources_count,
     };
@@ -206,6 +273,8 @@ int weir_loader_part_get(const weir_loader *loader, uint32_t part, weir_loader_p
         return weir_fail(EINVAL, "there is no part %" PRIu32 " of %" PRIu32, part,
                          loader->sources_count);
     const struct weir_feed *source = &loader->sources[part];
+    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
+    pthread_mutex_lock(lock);
     *out = (weir_loader_part){
         .digest = weir_data_info_get(source->supply.data)->digest,
         .samples = source->samples,
@@ -215,6 +284,7 @@ int weir_loader_part_get(const weir_loader *loader, uint32_t part, weir_loader_p
         .tallies_count = source->tallies_count,
     };
     memcpy(out->tallies, source->tallies, sizeof out->tallies);
+    pthread_mutex_unlock(lock);
     return 0;
 }
 
@@ -233,5 +303,7 @@ void weir_loader_stats_get(weir_loader *loader, weir_loader_stats *out)
         out->direct_bytes += bytes[WEIR_READ_DIRECT];
     }
     out->memory_bytes_peak = weir_slabs_peak(loader->slabs);
+    if (out->memory_bytes_peak < out->memory_bytes) /* mapped pieces are counted, and no slabs */
+        out->memory_bytes_peak = out->memory_bytes;
     out->prefetch = loader->opts.prefetch;
 }

@@ -129,6 +129,9 @@ struct weir_loader {
 
     struct weir_slot *slots; /* batch i is in slot i % slots_count */
     uint64_t slots_count;
+    struct weir_growing last;    /* the parts of the batch that was delivered last */
+    uint64_t last_samples, last_bytes;
+    bool has_last, is_over; /* over: that one was taken back */
     uint64_t delivered, planned; /* batches; planned ones include the one being planned */
     uint64_t sweep_at;           /* the position at which lanes left behind are looked for */
     struct weir_held **table;

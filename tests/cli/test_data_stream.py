@@ -1,6 +1,8 @@
 """weir data stream: every sample is read once whatever the order and the ranks, the figures add up,
 and what is wrong is said, also after a while and at Ctrl-C."""
+import gzip
 import json
+import os
 import re
 import signal
 import subprocess
@@ -37,8 +39,9 @@ def test_document(corpus):
     assert list(doc) == ["datasets", "shuffle", "seed", "dp_rank", "dp_size", "batch_size",
                          "threads", "prefetch", "batches", "samples", "sample_bytes",
                          "samples_per_s", "bytes_per_s", "time", "reads", "read_bytes",
-                         "mapped_bytes", "storage_bytes", "warmth", "read_sizes",
-                         "memory_bytes_peak", "memory_bytes_max"]
+                         "mapped_bytes", "cached_bytes", "buffered_bytes", "direct_bytes",
+                         "storage_bytes", "warmth", "read_sizes", "memory_bytes_peak",
+                         "memory_bytes_max"]
     assert (doc["shuffle"], doc["seed"], doc["batch_size"]) == (True, 5, 10)
     assert (doc["threads"], doc["prefetch"], doc["batches"], doc["samples"]) == (2, 3, 11, 101)
     assert doc["sample_bytes"] == 101 * 20 and doc["samples_per_s"] > 0 < doc["bytes_per_s"]
@@ -103,6 +106,48 @@ def test_what_a_person_sees(corpus):
     assert corpus("--quiet", "data", "stream", "d", *SEQ).out == ""
 
 
+def forget(path):
+    """Out of the page cache, where the file system has one that forgets."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def test_which_way_bytes_came(corpus):
+    path = corpus.file("large/train.bin", os.urandom(4 << 20))
+    read = ("data", "stream", "large", "-O", "seq_len=1023", "-O", "overlap=0", "--buffered")
+    forget(path)
+    doc = corpus.json(*read, "no")
+    assert doc["direct_bytes"] + doc["cached_bytes"] > 3 << 20 > doc["buffered_bytes"]
+    forget(path)
+    doc = corpus.json(*read, "yes")
+    assert doc["direct_bytes"] == 0 and doc["buffered_bytes"] + doc["cached_bytes"] >= 4 << 20
+    assert re.search(r"^way +.* from the page cache, .* through it, .* around it$",
+                     corpus(*read, "yes").out, re.M)
+
+
+def test_token_files_that_are_mapped(corpus):
+    corpus.file("raw.bin", tokens(range(1000)))
+    corpus("put", "raw.bin", "set/train.bin")
+    doc = corpus.json("data", "stream", "weir-store/set", *SEQ)
+    assert doc["reads"] == 0 and doc["mapped_bytes"] == doc["sample_bytes"] > 0
+    assert re.search(r"^mapped +\d", corpus("data", "stream", "weir-store/set", *SEQ).out, re.M)
+
+
+def test_stalls_have_their_cause(corpus):
+    """A read that is held up is waited for as reading, a shard that is compressed as decoding."""
+    def stalls(*args):
+        took = corpus.json("data", "stream", *args, "--threads", "1", "--batch", "8")["time"]
+        return {name: took[f"stall_{name}_s"] for name in ("read", "decode", "queue")}
+    corpus.file("slow/train.bin", tokens(range(20000)))
+    found = stalls(f"file://{corpus.cwd}/slow?fault_ops=read&fault_delay=300ms", *SEQ)
+    assert found["read"] > found["decode"] + found["queue"]
+    lines = "".join(json.dumps({"id": i, "text": "x" * 4000}) + "\n" for i in range(20000))
+    corpus.file("packed/a.jsonl.gz", gzip.compress(lines.encode(), 1))
+    found = stalls("packed")
+    assert found["decode"] > found["read"] + found["queue"]
+
+
 def test_a_consumer_that_works(corpus):
     doc = stream(corpus, "--batch", "10", "--work", "5ms")
     assert doc["time"]["consumer_s"] >= 11 * 0.005
@@ -121,6 +166,7 @@ def test_wrong_calls(corpus):
     for args, text in [(["--dp-rank", "2", "--dp-size", "2"], "ranks are 0 to 1"),
                        (["--window", "0"], "neither a number"), (["--window", "-1"], "neither a n"),
                        (["--window", "all"], "neither a number of samples nor 'full'"),
+                       (["--buffered", "maybe"], "neither yes nor no"),
                        (["--weights", "1,2"], "2 of them for 1 dataset"),
                        (["--weights", "x"], "not a list of numbers"),
                        (["--weights", "-1"], "not a list of numbers"),

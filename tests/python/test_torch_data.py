@@ -2,6 +2,8 @@
 import gc
 import json
 import pickle
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -159,6 +161,56 @@ def test_ranks_of_a_mesh(lines):
     mesh.mesh_dim_names = ("a", "b", "c")
     with pytest.raises(ValueError, match="data-parallel"):
         dataset(lines, mesh=mesh)
+
+
+@pytest.mark.parametrize("name, place", [("dp", (2, 4)), (None, (2, 4)), ("tp", None),
+                                         ("pp", None)])
+def test_a_mesh_of_one_dimension(lines, name, place):
+    """Along one that is not data-parallel all must get the same: that is not guessed."""
+    mesh = Mesh()
+    mesh.mesh_dim_names, mesh.ndim = name and (name,), 1
+    mesh.sizes, mesh.at = (4,), (2,)
+    if place:
+        ds = dataset(lines, mesh=mesh)
+        assert (ds.dp_rank, ds.dp_size) == place
+    else:
+        with pytest.raises(ValueError, match="dp_rank and dp_size"):
+            dataset(lines, mesh=mesh)
+
+
+def test_values_that_came_from_a_worker(lines):
+    ds = dataset(lines, shuffle=False)
+    here, = [batch["text"] for batch, _ in zip(ds, range(1))]
+    there = next(iter(DataLoader(dataset(lines, shuffle=False), batch_size=None, num_workers=1,
+                                 multiprocessing_context="fork")))["text"]
+    assert there.tolist() == here.tolist() and len(there) == len(here)
+    assert bytes(there.data) == bytes(here.data)
+    assert there.offsets.tolist() == here.offsets.tolist()
+    again = pickle.loads(pickle.dumps(there))
+    assert again.tolist() == there.tolist() and bytes(again.data) == bytes(there.data)
+    mixed = pickle.loads(pickle.dumps(next(iter(weir.Dataset(mixed_lines(lines), batch_size=2)))))
+    with pytest.raises(ValueError, match="one by one"):
+        mixed["x"].data
+
+
+def mixed_lines(lines):
+    path = lines.parent / "mixed"
+    path.mkdir()
+    (path / "a.jsonl").write_text('{"x": 1}\n{"x": "one"}\n')
+    return path
+
+
+def test_torch_may_come_later(lines):
+    """A DataLoader takes for samples by number what it does not know as iterable."""
+    script = f"""
+import weir
+ds = weir.Dataset({str(lines)!r}, batch_size=8, shuffle=False)
+from torch.utils.data import DataLoader, IterableDataset
+assert isinstance(ds, IterableDataset) and isinstance(ds, weir.Dataset)
+batches = list(DataLoader(ds, batch_size=None))
+assert [int(i) for i in batches[0]["id"]] == list(range(8)), batches[0]
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 class Lent:

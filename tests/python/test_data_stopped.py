@@ -1,0 +1,166 @@
+"""A loop that is stopped between the library and its caller: by a signal, by what is wrong with a
+batch, by another thread. What nobody got is not delivered, and comes with the next loop."""
+import json
+import signal
+import threading
+import time
+
+import pytest
+import weir
+
+np = pytest.importorskip("numpy")
+
+N, BATCH = 103, 8
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "lines"
+    path.mkdir()
+    for k in range(0, N, 20):
+        (path / f"{k:03}.jsonl").write_text("".join(
+            json.dumps({"id": i}) + "\n" for i in range(k, min(k + 20, N))))
+    return path
+
+
+def dataset(lines, **options):
+    return weir.Dataset(lines, **{"batch_size": BATCH, "seed": 1, "lanes": 4, "window": 10,
+                                  **options})
+
+
+def ids(batch):
+    return batch["id"].tolist()
+
+
+class Cut:
+    """A loader whose next() is interrupted just when it has the batch, as a signal may do."""
+
+    def __init__(self, loader, at):
+        self.loader, self.left = loader, at
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def next(self):
+        batch = self.loader.next()
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return batch
+
+
+def is_whole(ds):
+    """The epoch that is over was delivered once, and nothing else of it."""
+    (count, digest) = ds.digests()[0]
+    return count == N and digest
+
+
+@pytest.mark.parametrize("at", [1, 2, 7])
+def test_what_was_interrupted_comes_again(lines, at, monkeypatch):
+    expected = [ids(batch) for batch in dataset(lines)]
+    whole = dataset(lines)
+    list(whole)
+    ds, got, start = dataset(lines), [], weir.Dataset._start
+    monkeypatch.setattr(weir.Dataset, "_start", lambda self, end, cut=[]: (
+        cut or cut.append(Cut(start(self, end), at)), cut[0])[1])
+    with pytest.raises(KeyboardInterrupt):
+        for batch in ds:
+            got.append(ids(batch))
+    monkeypatch.setattr(weir.Dataset, "_start", start)
+    state = ds.state_dict()
+    assert state["position"] == (at - 1) * BATCH == sum(map(len, got))
+    assert [count for _, count, _ in state["parts"][0]["epochs"]] in ([], [0], [len(got) * BATCH])
+    other = dataset(lines)
+    other.load_state_dict(state)
+    for goes_on in ds, other:
+        assert got + [ids(batch) for batch in goes_on] == expected
+        assert is_whole(goes_on) == is_whole(whole)
+
+
+def test_a_batch_that_cannot_be_made_is_not_delivered(lines, monkeypatch):
+    ds, make = dataset(lines), weir.columns.Maker.make
+    loop = iter(ds)
+    first = ids(next(loop))
+    monkeypatch.setattr(weir.columns.Maker, "make", lambda self, batch: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        next(loop)
+    monkeypatch.setattr(weir.columns.Maker, "make", make)
+    assert ds.state_dict()["position"] == BATCH
+    assert [first, *(ids(batch) for batch in ds)] == [ids(batch) for batch in dataset(lines)]
+
+
+def hold_up(lines, delay):
+    """Its reads take a while."""
+    return f"file://{lines}?fault_ops=read&fault_delay={delay}"
+
+
+def test_a_signal_just_when_the_batch_comes(lines):
+    """Its handler runs when the wait is over, and raises before anybody has the batch."""
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    ds = weir.Dataset(hold_up(lines, "60ms"), batch_size=N, seed=1, epochs=1)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(Stop):
+            next(iter(ds))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ds.state_dict()["position"] == 0
+    batch, = ds
+    assert sorted(batch.numbers.tolist()) == list(range(N))
+    assert ds.digests()[0][0] == N
+
+
+def test_where_it_is_may_be_asked_while_it_waits(lines):
+    """By a signal's handler, as one that saves before it is ended, and by another thread."""
+    asked = []
+    before = signal.signal(signal.SIGALRM, lambda *_: asked.append(ds.state_dict()["position"]))
+    ds = weir.Dataset(hold_up(lines, "250ms"), batch_size=N, seed=1)
+    seen, over = [], threading.Event()
+
+    def watch():
+        while not over.wait(0.02):
+            seen.append(ds.stats())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.15, 0.05)
+        assert len(next(iter(ds))["id"]) == N
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        over.set()
+        watcher.join()
+    assert asked and set(asked) <= {0, N} and seen
+    assert ds.state_dict()["position"] == N
+
+
+def test_a_close_that_comes_too_early_changes_nothing(lines):
+    """Another thread cannot close what waits; the loop goes on, and delivers each sample once."""
+    ds, got, errors = weir.Dataset(hold_up(lines, "250ms"), batch_size=BATCH, epochs=1), [], []
+
+    def close():
+        time.sleep(0.1)
+        try:
+            ds.close()
+        except ValueError as error:
+            errors.append(str(error))
+
+    closer = threading.Thread(target=close)
+    closer.start()
+    for batch in ds:
+        got += batch.numbers.tolist()
+        closer.join()
+    assert sorted(got) == list(range(N)) and "waits for its next batch" in errors[0]
