@@ -632,7 +632,9 @@ typedef struct weir_loader_options {
                                  worker + workers, …; 0 of 1 */
     uint64_t position;   /* where the first global batch begins, worker 0's; 0 */
     uint64_t end;        /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
-    const char *const *fields; /* only these; none: all */
+    const char *const *fields; /* only these; none: all. One that no sample of a batch has is a
+                                  column of WEIR_FIELD_NONE there, or -EINVAL if it seems to be
+                                  nowhere: in no batch so far, nor in 64 samples from all over */
     size_t fields_count;
     uint32_t threads;    /* 0: 8, also of fewer processors, since most wait for storage; 4 where
                             shards are compressed; as many as processors, 4 at most, where all is

@@ -17,6 +17,7 @@ from .position import FULL, Position, merge_states
 
 Url = Union[str, "os.PathLike[str]"]
 WORKERS_MAX = 1024
+THREADS_MAX, PREFETCH_MAX = 256, 4096  # of a loader
 WEIGHT_ONE = 1 << 40  # weights are whole numbers to the library: shares of this
 U32_MAX, U64_MAX = (1 << 32) - 1, (1 << 64) - 1
 
@@ -46,7 +47,10 @@ def _fields(given: Optional[Iterable[str]]) -> Optional[list[bytes]]:
         return None
     if isinstance(given, (str, bytes)):
         raise TypeError(f"fields is a list of names: give [{given!r}], not {given!r}")
-    return [name.encode("utf-8", "surrogateescape") for name in given]
+    names = list(given)
+    if not names or len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
+        raise ValueError(f"fields are names, each once, not {names!r}; without fields= it is all")
+    return [name.encode("utf-8", "surrogateescape") for name in names]
 
 
 def _weights(given: Sequence[float]) -> list[int]:
@@ -66,13 +70,17 @@ def _open(url: str, **options: Any) -> _weir.Data:
         if stop.is_set():
             raise InterruptedError
         if tell is not None:
-            tell(more, total)
+            try:
+                tell(more, total)
+            except BaseException as error:  # the library says only that it was stopped
+                box["error"] = error
+                raise
 
     def run() -> None:
         try:
             box["data"] = _weir.Data(url, progress=progress, **options)
         except BaseException as error:  # is raised where it was asked for
-            box["error"] = error
+            box.setdefault("error", error)
 
     thread = threading.Thread(target=run, name="weir-open", daemon=True)
     thread.start()
@@ -215,8 +223,9 @@ class Dataset:
         self._how = dict(weights=None if weights is None else _weights(weights),
                          fields=_fields(fields), batch_size=batch_size, rank=self.dp_rank,
                          ranks=self.dp_size,
-                         threads=0 if threads is None else _whole("threads", threads, 0),
-                         prefetch=_whole("prefetch", prefetch, 0),
+                         threads=0 if threads is None
+                         else _whole("threads", threads, 0, THREADS_MAX),
+                         prefetch=_whole("prefetch", prefetch, 0, PREFETCH_MAX),
                          memory=_whole("memory", memory, 0, U64_MAX),
                          flags=0 if buffered is None else 2 if buffered else 4)
         self._maker = Maker(collate, as_torch, pin_memory)
@@ -302,6 +311,10 @@ class Dataset:
         """One sample by its number, as a dict; not shuffled."""
         if len(self.urls) > 1:
             raise TypeError("a mixture has no sample numbers: index its datasets")
+        try:
+            number = operator.index(number)
+        except TypeError:
+            raise TypeError(f"a sample has a number, which {number!r} is not") from None
         self._open_parts()
         if number < 0:
             number += self.samples

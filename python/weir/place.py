@@ -1,9 +1,12 @@
 """Who we are among those that get different samples."""
 from __future__ import annotations
 
+import operator
 from typing import Any, Optional
 
 from . import life
+
+RANKS_MAX = (1 << 32) - 1
 
 DATA_DIMS = {"data", "ddp", "fsdp", "replicate", "shard", "batch"}
 
@@ -37,6 +40,11 @@ def data_parallel(rank: Optional[int], size: Optional[int], mesh: Any) -> tuple[
         return _of_mesh(mesh) if mesh is not None else life.rank_and_ranks()
     if mesh is not None:
         raise ValueError("dp_rank and dp_size, or a mesh: not both")
-    if not 0 <= rank < size:
+    try:
+        rank, size = operator.index(rank), operator.index(size)
+    except TypeError:
+        raise ValueError(f"dp_rank and dp_size are whole numbers, not {rank!r} and "
+                         f"{size!r}") from None
+    if not 0 <= rank < size <= RANKS_MAX:
         raise ValueError(f"there is no rank {rank} of {size}")
     return rank, size

@@ -107,7 +107,8 @@ class Position:
         return state
 
     def _check(self, state: State) -> None:
-        if state.get("weir") != FORMAT:
+        needed = ("position", "seed", "shuffle", "dp_rank", "dp_size", "parts")
+        if state.get("weir") != FORMAT or any(key not in state for key in needed):
             raise ValueError("this is no state of a weir.Dataset, or one of a newer Weir")
         mine = [part["digest"] for part in self.parts]
         theirs = [part["digest"] for part in state["parts"]]

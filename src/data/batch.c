@@ -440,13 +440,21 @@ static void copy_row(const struct weir_gather *gather, uint64_t number, const we
         weir_sum(sum, row->data, row->size);
 }
 
-static int fail_missing(const struct weir_gather *gather, const struct gathered *column)
+size_t weir_gather_lacks(const struct weir_gather *gather, size_t i)
 {
+    while (gather->rows_count && i < gather->wanted && gather->columns[i].filled)
+        i++;
+    return gather->rows_count ? i : gather->wanted;
+}
+
+int weir_gather_fail(const struct weir_gather *gather, size_t i)
+{
+    const struct gathered *column = &gather->columns[i];
     char have[256] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < gather->last_count && used < sizeof have; i++) {
-        int more = snprintf(have + used, sizeof have - used, "%s'%.*s'", i ? ", " : "",
-                            (int)gather->fields[i].name_size, gather->fields[i].name);
+    for (uint32_t f = 0; f < gather->last_count && used < sizeof have; f++) {
+        int more = snprintf(have + used, sizeof have - used, "%s'%.*s'", f ? ", " : "",
+                            (int)gather->fields[f].name_size, gather->fields[f].name);
         used += (size_t)more;
     }
     return weir_fail(EINVAL, "no sample has a field '%s': they have %s", column->name.data,
@@ -489,9 +497,6 @@ static void copy_rows(struct weir_gather *gather, weir_batch *batch, struct weir
 int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, bool has_sources,
                     weir_batch **out)
 {
-    for (size_t i = 0; i < gather->wanted && gather->rows_count; i++)
-        if (!gather->columns[i].filled)
-            return fail_missing(gather, &gather->columns[i]);
     int code = find_parts(gather);
     if (code)
         return code;

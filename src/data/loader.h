@@ -114,6 +114,7 @@ struct weir_loader {
     uint64_t row_bytes;  /* that a sample has on average */
     unsigned generation;
 
+    atomic_bool *is_field;      /* of the wanted ones: a sample was seen that has it */
     struct weir_gather *gather; /* the caller's, for batches that it makes itself */
     pthread_mutex_t lock;
     pthread_cond_t work, done; /* for threads, for the caller */

@@ -393,6 +393,7 @@ def test_errors(lines, tmp_path):
 @pytest.mark.parametrize("name, value", [
     ("window", "all"), ("window", -1), ("window", 2.5), ("lanes", -1), ("lanes", 1 << 32),
     ("seed", -1), ("batch_size", 0), ("batch_size", "8"), ("threads", -1), ("prefetch", -1),
+    ("threads", 100000), ("prefetch", 100000),
     ("memory", -1), ("epochs", -1), ("epochs", 1.5)])
 def test_options_that_are_no_numbers(lines, name, value):
     with pytest.raises(ValueError, match=f"^{name} is a whole number from .*not {value!r}"):
@@ -407,6 +408,50 @@ def test_options_that_are_taken(lines):
     ds = weir.Dataset(lines, fields=("text",), lanes=np.int64(4), batch_size=np.int32(3))
     assert list(next(iter(ds))) == ["text"]
     json.dumps(ds.state_dict())
+
+
+def test_a_field_that_not_all_have(tmp_path):
+    """Batches without it have a column of None; one that is misspelt is in no sample, which is an
+    error. The first half of the data is without."""
+    path = tmp_path / "some"
+    path.mkdir()
+    (path / "a.jsonl").write_text("".join(
+        json.dumps({"id": i, **({"opt": i} if i >= 50 else {})}) + "\n" for i in range(100)))
+    ds = weir.Dataset(path, batch_size=10, shuffle=False, fields=["id", "opt"])
+    batches = list(ds)
+    assert [value for batch in batches[:5] for value in batch["opt"].tolist()] == [None] * 50
+    assert [int(x) for batch in batches[5:] for x in batch["opt"]] == list(range(50, 100))
+    assert all(isinstance(batch["id"], np.ndarray) for batch in batches)
+    with pytest.raises(OSError, match="no sample has a field 'op': they have 'id'"):
+        next(iter(weir.Dataset(path, batch_size=10, shuffle=False, fields=["id", "op"])))
+
+
+@pytest.mark.parametrize("fields", [[], ["id", "id"], [3]])
+def test_fields_that_are_none(lines, fields):
+    with pytest.raises(ValueError, match="fields are names, each once"):
+        weir.Dataset(lines, fields=fields)
+
+
+def test_calls_that_cannot_be(lines):
+    ds = weir.Dataset(lines)
+    for number in slice(1, 3), "a", 1.0:
+        with pytest.raises(TypeError, match="a sample has a number"):
+            ds[number]
+    assert ds[np.int64(3)]["id"] == ds[3]["id"]
+    for bad in dict(dp_rank="0", dp_size=2), dict(dp_rank=0.0, dp_size=2), \
+            dict(dp_rank=0, dp_size=1 << 40):
+        with pytest.raises(ValueError, match="dp_rank|no rank"):
+            weir.Dataset(lines, **bad)
+    for state in {"weir": 1}, {}, {**ds.state_dict(), "weir": 2}:
+        with pytest.raises(ValueError, match="no state of a weir.Dataset"):
+            ds.load_state_dict(state)
+
+
+def test_what_a_progress_function_raises(lines, tmp_path):
+    def broken(more, total):
+        raise KeyError("mine")
+    with pytest.raises(KeyError, match="mine"):
+        weir.Dataset(lines, progress=broken, cache=tmp_path / "fresh")
 
 
 def test_rank_of_the_environment(lines, monkeypatch):
