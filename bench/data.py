@@ -27,6 +27,8 @@ WORKERS = {"weir": [1, 2, 4], "weir_mds": [4], "weir_files": [4], "streaming": [
            "webdataset": [0, 2, 4], "litdata": [0, 2, 4], "files": [0, 2, 4]}
 COLD_SIZES = [16384, 112640]
 COLD_EPOCHS = 4  # after the first, read around the page cache, so that all of them are cold
+COLD_PAIRS = 3   # of that and fio in each round: the two are compared, and neither takes long
+TOKENS_TURNS = 3  # in each round, for the same reason
 TOKENS_BYTES, TOKENS_BATCH = 1 << 30, 64
 
 MODULES = "torch, webdataset, litdata"
@@ -86,7 +88,7 @@ class Bench:
                 self.memory[f"weir_{size}"] = (run["halfway_bytes"], run["end_bytes"])
 
     def cold(self, size, turn):
-        for name in rotated([*CONTENDERS, "weir_long", "fio"], turn):
+        for name in rotated([*CONTENDERS, *COLD_PAIRS * ["weir_long", "fio"]], turn):
             self.dropped = common.settle(self.dir)
             if name == "fio":
                 rate = common.fio_read(self.fio_path, self.read_setup)
@@ -141,7 +143,7 @@ class Bench:
             for name in ("weir", *data_page.PEERS):
                 shutil.rmtree(self.folder(name, size))
         self.read_tokens(data_page.SEQ_LENS[0], 0)  # who read cold has dropped it from memory
-        for turn in range(self.options.rounds):
+        for turn in range(self.options.rounds * TOKENS_TURNS):
             self.tokens(turn)
         say(f"took {time.monotonic() - started_s:.0f} s")
         median = {name: statistics.median(values) for name, values in self.runs.items()}
