@@ -103,9 +103,9 @@ def page(result):
         text.append(f"| {name} | " + " | ".join(cells) + " |")
     begins = " and ".join(f"{result['ratio'][f'cold_weir_{size}']:.2f} ({SIZE_NAMES[size]})"
                           for size in result["cold_sizes"])
-    text += ["", f"One short epoch with its beginning is at {begins} of fio's rate, which is no "
-             "target: nothing is ready when it begins, and what is read ahead must be filled first."]
-    text += ["", "The same samples as single files and as packed shards:", "",
+    text += ["", f"One short epoch with its beginning is at {begins} of fio's rate. That is no "
+             "target: nothing is ready when it begins, and what is ahead must be filled first.",
+             "", "The same samples as single files and as packed shards:", "",
              "![files and shards](bench-data-files.png)"]
     rates = " and ".join(f"{m[f'tokens_{n}_gb_s']:.2f} GB/s in sequences of {n:,}"
                          for n in SEQ_LENS)
