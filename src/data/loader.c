@@ -41,21 +41,35 @@ static int check(const weir_loader *loader)
     return 0;
 }
 
+/* The tally of an epoch; NULL: there are enough of later ones. These stay, so one that was dropped
+ * never comes back with a part of its samples; and so sums over ranks, of the last ones that any of
+ * them has, are complete. */
+static weir_tally *find_tally(struct weir_feed *source, uint64_t epoch)
+{
+    weir_tally *tallies = source->tallies;
+    uint32_t count = source->tallies_count, at = count;
+    while (at && tallies[at - 1].epoch > epoch)
+        at--;
+    if (at && tallies[at - 1].epoch == epoch)
+        return &tallies[at - 1];
+    if (count == WEIR_TALLIES_MAX) {
+        if (!at)
+            return NULL;
+        at--;
+        memmove(tallies, tallies + 1, at * sizeof *tallies);
+    } else {
+        memmove(tallies + at + 1, tallies + at, (count - at) * sizeof *tallies);
+        source->tallies_count++;
+    }
+    tallies[at] = (weir_tally){.epoch = epoch};
+    return &tallies[at];
+}
+
 static void add_tally(struct weir_feed *source, const struct weir_part *part)
 {
-    uint32_t i = source->tallies_count;
-    while (i && source->tallies[i - 1].epoch != part->epoch)
-        i--;
-    if (!i && source->tallies_count == WEIR_TALLIES_MAX) {
-        memmove(source->tallies, source->tallies + 1,
-                (WEIR_TALLIES_MAX - 1) * sizeof *source->tallies);
-        source->tallies_count--;
-    }
-    if (!i) {
-        source->tallies[source->tallies_count++] = (weir_tally){.epoch = part->epoch};
-        i = source->tallies_count;
-    }
-    weir_tally *tally = &source->tallies[i - 1];
+    weir_tally *tally = find_tally(source, part->epoch);
+    if (!tally)
+        return;
     struct weir_digest sum = {weir_load_le(tally->digest, 8), weir_load_le(tally->digest + 8, 8)};
     weir_digest_add(&sum, part->digest);
     weir_store_le(tally->digest, sum.low, 8);

@@ -274,6 +274,62 @@ static void where_it_is_counts_what_was_delivered(void)
     weir_data_close(data);
 }
 
+/* What loaders of a world tell of the epochs, added up: the last ones. */
+struct told {
+    weir_tally tallies[WEIR_TALLIES_MAX];
+    uint32_t count;
+};
+
+static void tell(struct told *told, const weir_loader *loader, uint64_t first_epoch)
+{
+    weir_loader_part part;
+    OK(weir_loader_part_get(loader, 0, &part));
+    for (uint32_t i = 0; i < part.tallies_count; i++) {
+        const weir_tally *from = &part.tallies[i];
+        CHECK(!i || from->epoch > from[-1].epoch);
+        if (from->epoch < first_epoch)
+            continue;
+        weir_tally *to = &told->tallies[from->epoch - first_epoch];
+        to->epoch = from->epoch;
+        to->samples += from->samples;
+        add_sum(to->digest, from->digest);
+    }
+    told->count += part.tallies_count;
+}
+
+/* Batches that are several epochs, which come in the order of lanes: each world tells the same of
+ * the last epochs, which are complete but for the one that goes on. */
+static void the_last_epochs_are_told(void)
+{
+    enum { FEW = 5, BATCHES = 4 };
+    static const struct world worlds[] = {
+        {48, 1, 1, 1}, {48, 2, 1, 2}, {48, 3, 2, 1}, {48, 8, 4, 1}};
+    uint64_t end = BATCHES * 48, last = (end - 1) / FEW, first = last - WEIR_TALLIES_MAX + 1;
+    weir_data *data = shards_open(shards_make(&kinds[0], 1, FEW), &kinds[0]);
+    struct told told[4] = {0};
+    for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
+        const struct world *world = &worlds[w];
+        for (uint32_t i = 0; i < world->ranks * world->workers; i++) {
+            struct got got = {0};
+            uint32_t worker = i % world->workers;
+            weir_loader *loader =
+                open_one(data, &ways[1], world, i / world->workers, worker, 0, end);
+            for (uint64_t b = worker; b < BATCHES; b += world->workers)
+                CHECK(take(&got, loader, b * world->batch));
+            tell(&told[w], loader, first);
+            weir_loader_close(loader);
+        }
+        for (uint32_t i = 0; i < WEIR_TALLIES_MAX; i++) {
+            const weir_tally *tally = &told[w].tallies[i];
+            CHECK_EQ(tally->epoch, first + i);
+            CHECK_EQ(tally->samples, tally->epoch < last ? FEW : end - last * FEW);
+            CHECK(!memcmp(tally->digest, told[0].tallies[i].digest, 16));
+        }
+    }
+    CHECK_EQ(told[0].count, WEIR_TALLIES_MAX);
+    weir_data_close(data);
+}
+
 int main(void)
 {
     RUN(every_world_gets_the_same);
@@ -281,5 +337,6 @@ int main(void)
     RUN(any_position_is_resumed_by_any_world);
     RUN(token_files_of_weir_are_mapped);
     RUN(where_it_is_counts_what_was_delivered);
+    RUN(the_last_epochs_are_told);
     return TEST_RESULT;
 }
