@@ -146,7 +146,7 @@ class Dataset:
 
     A loop runs to the end of the epoch, and on from where the last one stopped; batches are always
     full and run over the ends of epochs. epochs=n: a loop is exactly n epochs, and the last batch
-    of it may be smaller: for evaluation.
+    of it may be smaller, for some ranks one of no samples: for evaluation.
 
     A batch is a dict: fields that are arrays of one shape in all samples are stacked into one
     array, any others are Ragged. collate="list": lists of values instead. as_torch: tensors;
@@ -337,7 +337,7 @@ class Dataset:
                 raise
             if batch is None:
                 break
-            yield self._maker.make(batch)
+            yield self._maker.make(batch, self._parts)
         self._loop_end = None
         if is_worker:
             self._stop()

@@ -152,6 +152,31 @@ def test_exact_epochs(lines):
         weir.Dataset(lines, epochs=0)
 
 
+@pytest.mark.parametrize("batch_size, ranks", [(17, 3), (1, 104)])  # 104: one gets nothing at all
+@pytest.mark.parametrize("fields", [None, ["text", "id"]])
+def test_a_batch_of_no_samples_has_its_columns(lines, batch_size, ranks, fields):
+    """Ranks of an exact epoch make the same number of steps, also those for whom nothing is left."""
+    def world(ranks_of, **options):
+        return [list(weir.Dataset(lines, batch_size=batch_size, dp_rank=rank, dp_size=ranks,
+                                  epochs=1, fields=fields, **options)) for rank in ranks_of]
+    steps = -(-N // (batch_size * ranks))
+    for shuffle in (True, False):
+        first, *_, last = world(range(ranks) if ranks < 9 else (0, ranks - 1), shuffle=shuffle)
+        assert len(first) == len(last) == steps
+        empty = last[-1]
+        assert len(empty.numbers) == 0 == len(empty.epochs)
+        assert set(empty) >= set(fields or first[0]) and (not fields or list(empty) == fields)
+        assert empty["id"].shape == (0,) and empty["id"].dtype == np.int64
+        assert empty["text"].tolist() == list(empty["text"]) == [] and len(empty["text"]) == 0
+        assert empty["text"].offsets.tolist() == [0] and len(empty["text"].data) == 0
+        if not fields:
+            assert empty["pair"].shape == (0, 2)
+        again = pickle.loads(pickle.dumps(empty))
+        assert list(again) == list(empty) and len(again["text"]) == 0 == len(again.numbers)
+    (last,) = world([ranks - 1], collate="list")
+    assert last[-1]["id"] == [] == last[-1]["text"]
+
+
 @pytest.mark.parametrize("window", [None, 9, "full"])
 def test_every_world_gets_the_same(lines, window):
     def world(ranks, loops=2):

@@ -72,6 +72,15 @@ def test_spawned_workers_that_stay(lines):
         assert batches[0]["text"].tolist() == [f"line {i}" for i in ids(batches[:1])]
 
 
+def test_a_batch_of_no_samples_has_its_columns(lines):
+    for batch_size, ranks in ((17, 3), (1, 104)):  # 104: this rank gets nothing at all
+        *_, last = dataset(lines, batch_size=batch_size, dp_rank=ranks - 1, dp_size=ranks,
+                           epochs=1, as_torch=True)
+        assert last["id"].shape == (0,) and last["id"].dtype == torch.int64
+        assert last["text"].tolist() == [] and last["text"].data.shape == (0,)
+        assert last["text"].offsets.tolist() == [0]
+
+
 def test_workers_and_exact_epochs(lines):
     loader = DataLoader(dataset(lines, epochs=1), batch_size=None, num_workers=3)
     for _ in range(2):
