@@ -155,7 +155,7 @@ def test_exact_epochs(lines):
 @pytest.mark.parametrize("batch_size, ranks", [(17, 3), (1, 104)])  # 104: one gets nothing at all
 @pytest.mark.parametrize("fields", [None, ["text", "id"]])
 def test_a_batch_of_no_samples_has_its_columns(lines, batch_size, ranks, fields):
-    """Ranks of an exact epoch make the same number of steps, also those for whom nothing is left."""
+    """Ranks of an exact epoch make the same number of steps, also those who get nothing at last."""
     def world(ranks_of, **options):
         return [list(weir.Dataset(lines, batch_size=batch_size, dp_rank=rank, dp_size=ranks,
                                   epochs=1, fields=fields, **options)) for rank in ranks_of]

@@ -31,6 +31,21 @@ def lines(tmp_path):
     return path
 
 
+@pytest.fixture
+def chunks(tmp_path):
+    """The same as LitData has it, for which Weir has no writer."""
+    need("litdata")
+    from litdata.streaming.writer import BinaryWriter
+    path = tmp_path / "chunks"
+    path.mkdir()
+    writer = BinaryWriter(str(path), chunk_size=20)
+    for i in range(N):
+        writer.add_item(i, {"id": i, "text": f"line {i}"})
+    writer.done()
+    writer.merge(1)
+    return path
+
+
 def dataset(lines, **options):
     return weir.Dataset(lines, **{"batch_size": 8, "seed": 1, "lanes": 4, "window": 10, **options})
 
@@ -48,18 +63,38 @@ def test_tensors_are_views(lines):
     assert torch.is_tensor(sample["id"]) and int(sample["id"]) == 5
 
 
+@pytest.mark.parametrize("kind", ["lines", "chunks"])
 @pytest.mark.parametrize("workers", [0, 1, 4])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
-def test_any_number_of_workers(lines, workers, ranks):
-    whole = dataset(lines, batch_size=24)
+def test_any_number_of_workers(request, kind, workers, ranks):
+    """Of all formats: tests/unit/loader.c."""
+    path = request.getfixturevalue(kind)
+    whole = dataset(path, batch_size=24)
     expected = [ids(whole), ids(whole)][:1 if ranks > 2 else 2]
     context = "fork" if workers else None
-    loaders = [DataLoader(dataset(lines, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks),
+    loaders = [DataLoader(dataset(path, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks),
                           batch_size=None, num_workers=workers, multiprocessing_context=context)
                for rank in range(ranks)]
     for epoch in expected:
         batches = [list(loader) for loader in loaders]
         assert ids(batch for row in zip(*batches) for batch in row) == epoch
+
+
+def test_any_position_is_resumed_by_any_world(chunks):
+    whole = dataset(chunks, batch_size=24)
+    expected = ids(whole)
+    for at in range(5):
+        for before, after in ((1, 2), (2, 3), (3, 8), (8, 1)):
+            first, second = ([dataset(chunks, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks)
+                              for rank in range(ranks)] for ranks in (before, after))
+            begin = [[batch for _, batch in zip(range(at), ds)] for ds in first]
+            for ds in second:
+                ds.load_state_dict([one.state_dict() for one in first])
+            rest = [list(ds) for ds in second]
+            rows = [*zip(*begin), *zip(*rest)]
+            assert ids(batch for row in rows for batch in row) == expected, (at, before, after)
+            merged = weir.merge_states([ds.state_dict() for ds in second])
+            assert merged["parts"] == whole.state_dict()["parts"]
 
 
 def test_spawned_workers_that_stay(lines):
