@@ -239,18 +239,6 @@ class Reader:
                 targets[name].append((row, target))
         return targets
 
-    def _dataset_states(self, restore: _weir.Restore, ranks: int) -> list[Any]:
-        """Of all ranks that saved; none if one of them has no such position."""
-        found: list[Any] = []
-        for rank in range(ranks):
-            text = restore.state(rank)
-            loader = states.from_text(text).get("loader") if text else None
-            own = position.states_in(states.decode(loader, lambda tag: None, self.unsafe))
-            if not own:
-                return []
-            found += own
-        return found
-
     def _warn_of_ranks(self, info: dict[str, Any], local: list[str], loader: Any) -> None:
         """What each rank has of its own does not follow when their number changes."""
         own = local + ([] if loader is None else ["the position of the data loader"])
@@ -277,7 +265,7 @@ class Reader:
         found += [(None, tag) for _, tag in states.references(loader)]
         targets = self._targets(restore, found, local)
         is_other = loader is not None and self.ranks != info["ranks"]
-        others = self._dataset_states(restore, info["ranks"]) if is_other else []
+        others = _loaders(restore, info["ranks"], self.unsafe) if is_other else []
         self._warn_of_ranks(info, sorted(local & set(targets)), None if others else loader)
         pairs = [pair for found in targets.values() for pair in found]
         restore.read([row for row, _ in pairs], self.progress)
@@ -303,6 +291,28 @@ def _meta(text: Optional[str]) -> dict[str, Any]:
         raise ValueError(f"the checkpoint is of the format {written}, not {META_FORMAT}: a newer "
                          "Weir wrote it")
     return meta
+
+
+def _loaders(restore: _weir.Restore, ranks: int, unsafe: bool) -> list[Any]:
+    found: list[Any] = []
+    for rank in range(ranks):
+        text = restore.state(rank)
+        loader = states.from_text(text).get("loader") if text else None
+        own = position.states_in(states.decode(loader, lambda tag: None, unsafe))
+        if not own:
+            return []
+        found += own
+    return found
+
+
+def loaders(store: _weir.Store, run: str, step: Optional[int]) -> list[Any]:
+    """The positions of the datasets of all ranks that saved a step; none if a rank has no such
+    position."""
+    restore = _weir.Restore(store, run, step)
+    try:
+        return _loaders(restore, restore.info()["ranks"], False)
+    finally:
+        restore.close()
 
 
 def nonfinite(store: _weir.Store, run: str, step: Optional[int]) -> list[str]:

@@ -395,6 +395,36 @@ def test_digests_in_a_checkpoint(lines, tmp_path, before, after):
     assert merged["parts"][0]["epochs"][0][1] == N
 
 
+def test_digests_where_ranks_get_the_same(lines, tmp_path):
+    """As many ranks as before, but now they are of one tensor-parallel group."""
+    sets = [weir.Dataset(lines, batch_size=8, dp_rank=rank, dp_size=2) for rank in range(2)]
+    ranks = [weir.Checkpointer(tmp_path / "store", "run", rank=rank, ranks=2, token="life 1")
+             for rank in range(2)]
+    for ds in sets:
+        take(ds, 3)
+    for save in [ck.save(3, {}, loader=ds) for ck, ds in zip(ranks, sets)]:
+        save.wait(timeout=300)
+    digests = []
+    for ck in ranks:
+        ds = weir.Dataset(lines, batch_size=16, dp_rank=0, dp_size=1)
+        with pytest.warns(UserWarning, match="digests begin anew"):
+            ds.load_state_dict(ck.load().loader)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert ck.loaders() == ck.loaders(3)
+            ds.load_state_dict(ck.loaders(3))
+        take(ds, 4)
+        digests.append(ds.digests())
+    whole = weir.Dataset(lines, batch_size=16)
+    take(whole, 7)
+    assert digests == [whole.digests()] * 2 and digests[0][0][0] == N
+    ranks[0].save(4, {}, loader={"at": 4})
+    ranks[1].save(4, {}, loader={"at": 4}).wait(timeout=300)
+    assert ranks[0].loaders(4) == []  # of another kind
+    for ck in ranks:
+        ck.close()
+
+
 def test_counts_that_are_left_behind_are_told(lines):
     """The state of one rank of several says where they are, and not what the others had."""
     sets = [weir.Dataset(lines, batch_size=8, dp_rank=rank, dp_size=2) for rank in range(2)]
