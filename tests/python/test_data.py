@@ -317,6 +317,21 @@ def test_a_state_is_whole_at_any_time(lines, tmp_path):
             [(part["lanes"], part["window"]) for part in defaults["parts"]]
 
 
+def test_the_state_of_a_worker_is_whole_at_any_time(lines, monkeypatch):
+    """With the end of the loop that goes on, until another one is loaded."""
+    monkeypatch.setattr("weir.data._worker", lambda: (1, 2))
+    ds = weir.Dataset(lines, batch_size=6)
+    fresh = ds.state_dict()
+    take(ds, 2)
+    state = ds.state_dict()
+    assert fresh["worker"] == [1, 2, None] and state["worker"] == [1, 2, N]
+    other = weir.Dataset(lines, batch_size=6)
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    ds.load_state_dict(fresh)
+    assert ds.state_dict() == fresh
+
+
 def test_an_order_that_cannot_go_on_is_never_read(lines, tmp_path):
     """Windows of a mixture's parts are by default each its own: others cannot be asked for."""
     (tmp_path / "more").mkdir()
