@@ -734,8 +734,9 @@ typedef struct weir_loader_part {
     uint64_t samples;   /* in an epoch */
     uint64_t window, position;
     uint32_t lanes;
-    /* The last epochs of which this loader delivered something, oldest first. Delivered is what
-     * weir_loader_next() returned, not what is ready. */
+    /* The last epochs by number of which this loader delivered something, oldest first. Delivered
+     * is what weir_loader_next() returned, not what is ready. Of the epochs that loaders of several
+     * ranks or workers tell of, the last WEIR_TALLIES_MAX are complete. */
     uint32_t tallies_count;
     weir_tally tallies[WEIR_TALLIES_MAX];
 } weir_loader_part;

@@ -12,12 +12,21 @@
 
 struct kind {
     const char *format, *codec, *options;
+    const char *layout; /* of token files; NULL: bare ones */
 };
 
 static const struct kind kinds[] = {
-    {"mds", "", NULL},      {"mds", "zstd:3", NULL}, {"wds", "", NULL},
-    {"wds", "gz", NULL},    {"tfrecord", "", NULL},  {"jsonl", "", NULL},
-    {"jsonl", "bz2", NULL}, {"files", "", NULL},     {"tokens", "", "seq_len=10"},
+    {"mds", "", NULL, NULL},
+    {"mds", "zstd:3", NULL, NULL},
+    {"wds", "", NULL, NULL},
+    {"wds", "gz", NULL, NULL},
+    {"tfrecord", "", NULL, NULL},
+    {"jsonl", "", NULL, NULL},
+    {"jsonl", "bz2", NULL, NULL},
+    {"files", "", NULL, NULL},
+    {"tokens", "", "seq_len=10", "llm.c"},
+    {"tokens", "", "seq_len=10", "megatron"},
+    {"tokens", "", "seq_len=10", NULL},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -76,16 +85,31 @@ static inline void shards_write(const char *dir, const struct kind *kind, uint32
     free(done);
 }
 
+/* Token files in one of the layouts, of so many samples of 10 tokens each. */
+static inline void shards_tokens(const char *dir, const char *layout, uint32_t shards,
+                                 uint64_t each)
+{
+    uint32_t count = (uint32_t)each * 10 + 1;
+    for (uint32_t i = 0; i < shards; i++) {
+        char name[64];
+        uint64_t first = i * each * 10;
+        snprintf(name, sizeof name, layout && *layout == 'm' ? "t%03u" : "t%03u.bin", i);
+        if (!layout)
+            tokens_bare(path_in(dir, name), first, count, 2);
+        else if (*layout == 'l')
+            tokens_llmc(path_in(dir, name), first, count, 2, count);
+        else
+            tokens_megatron(dir, name, &count, 1);
+    }
+}
+
 /* A fresh directory of shards * each samples. */
 static inline const char *shards_make(const struct kind *kind, uint32_t shards, uint64_t each)
 {
     const char *dir = dataset_dir();
     char name[64], text[64];
     if (!strcmp(kind->format, "tokens"))
-        for (uint32_t i = 0; i < shards; i++) {
-            snprintf(name, sizeof name, "t%03u.bin", i);
-            tokens_bare(path_in(dir, name), i * each * 10, each * 10 + 1, 2);
-        }
+        shards_tokens(dir, kind->layout, shards, each);
     else if (!strcmp(kind->format, "files"))
         for (uint64_t i = 0; i < shards * each; i++) {
             snprintf(name, sizeof name, "%06llu.txt", (unsigned long long)i);

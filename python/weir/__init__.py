@@ -20,12 +20,12 @@ from .checkpoint import Checkpointer, NonfiniteError, Resume, Saving
 from .columns import Batch, Ragged
 from .data import Dataset, Mixture
 from .loading import DamagedWarning, Loaded
-from .position import merge_states
+from .position import merge_states, worker_states
 from .state import UnstorableError
 
 __all__ = ["Batch", "Checkpointer", "DamagedError", "DamagedWarning", "Dataset", "Loaded",
            "Mixture", "NonfiniteError", "Ragged", "Resume", "Saving", "StaleError", "Store",
-           "UnstorableError", "merge_states", "open"]
+           "UnstorableError", "merge_states", "open", "worker_states"]
 
 
 class Store(_Store):

@@ -388,6 +388,12 @@ class Checkpointer:
             loaded.state = states.put_back(like, loaded.state)
         return loaded
 
+    def loaders(self, step: Optional[int] = None) -> list[Any]:
+        """The positions of the weir.Datasets of all ranks, in the newest checkpoint or a step, as
+        load_state_dict() takes them; Loaded.loader has them where the number of ranks changed.
+        Reads every rank's state document."""
+        return loading.loaders(self.store, self.run, None if step is None else _step(step))
+
     def nonfinite(self, step: Optional[int] = None) -> list[str]:
         """The tensors in which any rank found NaN or infinities when it saved the newest
         checkpoint, or a step, with scan=. Reads every rank's state document."""

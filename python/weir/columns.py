@@ -110,6 +110,8 @@ class Ragged:
     def tolist(self) -> list[Any]:
         """All of them; bytes as bytes, arrays as arrays."""
         kind = self._row[1]
+        if not self._length:
+            return []
         values: list[Any] = self._batch.values(self._column)
         if kind in (BYTES, TEXT):
             return values
@@ -126,7 +128,7 @@ class Ragged:
     @property
     def data(self) -> Any:
         dtype, at, size = self._dtype(), self._row[4], self._row[5]
-        owner = self._batch.owner() if self._as_torch else None
+        owner = self._batch.owner() if self._as_torch and self._length else None
         if owner is not None:
             return _tensor_at(owner, at, size, dtype.str)
         found = _numpy().frombuffer(self._batch, dtype, size // dtype.itemsize, at)
@@ -186,6 +188,7 @@ class Maker:
         self.as_torch = as_torch or pin_memory
         self.pin_memory = pin_memory
         self._pins = False
+        self._columns: list[tuple[Any, ...]] = []  # of the last batch that had samples
 
     def begin(self, is_worker: bool) -> None:
         """Before a loop: can memory be pinned?"""
@@ -230,11 +233,38 @@ class Maker:
         ragged = Ragged(batch, i, row, samples, self.as_torch)
         return ragged if self.collate == "stack" else ragged.tolist()
 
-    def make(self, batch: "_weir.Batch") -> Batch:
+    def _empty(self, row: tuple[Any, ...]) -> Any:
+        name, kind, dtype, shape = row[:4]
+        if self.collate == "list":
+            return []
+        if shape is None:
+            none = name, kind, dtype, None, 0, 0, min(row[6], 0)
+            return Ragged(bytes(8), 0, none, 0, self.as_torch)
+        array = _numpy().empty((0, *shape), dtype)
+        return _tensor(array) if self.as_torch else array
+
+    def _columns_of_none(self, wanted: list[tuple[Any, ...]],
+                         datas: list["_weir.Data"]) -> dict[str, Any]:
+        """A batch without samples has the columns of the one before, or of each first sample."""
+        rows = {row[0]: row for row in self._columns}
+        for data in datas if not rows else ():
+            for name, kind, dtype, shape, _ in data.sample(0):
+                rows.setdefault(name, (name, kind, dtype, shape if kind == ARRAY else None, 0, 0,
+                                       0))
+        if wanted:
+            rows = {row[0]: rows.get(row[0], row) for row in wanted}
+        return {name: self._empty(row) for name, row in rows.items()}
+
+    def make(self, batch: "_weir.Batch", datas: list["_weir.Data"]) -> Batch:
+        """datas: what it is of."""
         position, samples, numbers, epochs, parts, columns = batch.layout()
         out = Batch()
-        for i, row in enumerate(columns):
-            out[row[0]] = self._column(batch, i, row, samples)
+        if samples:
+            self._columns = columns
+            for i, row in enumerate(columns):
+                out[row[0]] = self._column(batch, i, row, samples)
+        else:  # the last one of a loop of so many epochs, if other ranks got what was left
+            out.update(self._columns_of_none(columns, datas))
         out.position = position
         out._place = batch, samples, numbers, epochs, parts
         return out

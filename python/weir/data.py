@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 from . import _weir
 from .columns import Batch, Maker, value_of
 from .place import data_parallel
-from .position import FULL, Position, merge_states
+from .position import FULL, Position, merge_states, worker_states
 
 Url = Union[str, "os.PathLike[str]"]
 WORKERS_MAX = 1024
@@ -160,7 +160,7 @@ class Dataset:
 
     A loop runs to the end of the epoch, and on from where the last one stopped; batches are always
     full and run over the ends of epochs. epochs=n: a loop is exactly n epochs, and the last batch
-    of it may be smaller: for evaluation.
+    of it may be smaller, for some ranks one of no samples: for evaluation.
 
     A batch is a dict: fields that are arrays of one shape in all samples are stacked into one
     array, any others are Ragged. collate="list": lists of values instead. as_torch: tensors;
@@ -249,19 +249,23 @@ class Dataset:
         self._parts = [_open(url, progress=progress, **self._open_options) for url in self.urls]
         self._pid = os.getpid()
 
+    def _open_loader(self, end: int) -> _weir.Loader:
+        """A loader from where we are, if its order is the one that we have."""
+        self._open_parts()
+        worker, workers = _worker()
+        how = dict(self._how)
+        loader = _weir.Loader(self._parts, how.pop("weights"), how.pop("fields"), **how,
+                              **self._position.order, worker=worker, workers=workers,
+                              position=self._position.start, end=end)
+        self._position.opened(loader.state())
+        return loader
+
     def _start(self, end: int) -> _weir.Loader:
         """A loader from where we are, or the one that is there."""
         if self._loader is not None and self._end != end:
             self._stop()
         if self._loader is None:
-            self._open_parts()
-            worker, workers = _worker()
-            how = dict(self._how)
-            self._loader = _weir.Loader(self._parts, how.pop("weights"), how.pop("fields"), **how,
-                                        **self._position.order, worker=worker, workers=workers,
-                                        position=self._position.start, end=end)
-            self._end = end
-            self._position.opened(self._loader.state())
+            self._loader, self._end = self._open_loader(end), end
         return self._loader
 
     def _stop(self) -> None:
@@ -351,7 +355,7 @@ class Dataset:
                 batch = loader.next()
                 if batch is None:
                     break
-                made = self._maker.make(batch)
+                made = self._maker.make(batch, self._parts)
                 del batch
                 handed = True
                 yield made
@@ -377,12 +381,7 @@ class Dataset:
 
     # ---- where it is ----
 
-    def state_dict(self) -> dict[str, Any]:
-        """Where it is, in a few numbers: what was delivered to the caller, not what is ready.
-
-        Workers of a DataLoader have each their own, which the process that began them cannot see:
-        there it raises, as soon as they have begun. torchdata's StatefulDataLoader asks them: take
-        its state_dict(). Or take num_workers=0: the threads that read ahead are the library's."""
+    def _state(self) -> dict[str, Any]:
         if _worker_info() is None and self._passed.used:
             raise RuntimeError("the dataset is read by workers of a DataLoader: only they know "
                                "where they are. Use torchdata's StatefulDataLoader and its "
@@ -390,18 +389,29 @@ class Dataset:
                                "threads of its own")
         return self._position.state(self._own_loader(), *_worker(), self._loop_end)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in a few numbers: what was delivered to the caller, not what is ready.
+
+        Workers of a DataLoader have each their own, which the process that began them cannot see:
+        there it raises, as soon as they have begun. torchdata's StatefulDataLoader asks them: take
+        its state_dict(). Or take num_workers=0: the threads that read ahead are the library's."""
+        if not self._position.is_known:  # nothing was read yet: what would be the order?
+            self._open_loader(FULL).close()
+        return self._state()
+
     def load_state_dict(self, state: Union[dict[str, Any], Sequence[dict[str, Any]]]) -> None:
         """Goes on from there, with any number of ranks. A list: the states of all ranks, or of all
-        workers; digests of epochs then stay complete when their number has changed. Before workers
-        are begun: those that run already do not hear of it."""
+        workers (see worker_states()); digests of epochs then stay complete when their number has
+        changed. Before workers are begun: those that run already do not hear of it."""
         self._stop()
         self._position.load(state, *_worker())
+        self._loop_end = None
         self._passed.clear()
 
     def digests(self) -> Any:
         """What was delivered here of the last epochs: {epoch: (samples, digest)}; of several
         datasets, for each. Digests of ranks add up: see merge_states()."""
-        found = self.state_dict()["parts"]
+        found = self._state()["parts"]
         out = [{epoch: (count, digest) for epoch, count, digest in part["epochs"]}
                for part in found]
         return out[0] if len(out) == 1 else dict(zip(self.names, out))
@@ -439,4 +449,4 @@ class Mixture(Dataset):
         self.names = list(parts)
 
 
-__all__ = ["Dataset", "Mixture", "merge_states"]
+__all__ = ["Dataset", "Mixture", "merge_states", "worker_states"]

@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional, Union
 
-from . import _weir, life, state as states, tensors
+from . import _weir, life, position, state as states, tensors
 
 log = logging.getLogger("weir")
 META_FORMAT = "checkpoint/1"
@@ -26,7 +26,8 @@ class Loaded:
     step: int
     state: Any
     user: Any                     # what save() was given as meta
-    loader: Any = None            # the position of the data loader
+    loader: Any = None            # the position of the data loader; a weir.Dataset's that other
+                                  # ranks saved: a list of all of theirs
     loss: Optional[float] = None  # the references of check_resume()
     grad_norm: Optional[float] = None
     meta: dict[str, Any] = field(default_factory=dict)  # all that is known of it
@@ -263,7 +264,9 @@ class Reader:
         found: list[tuple[Optional[states.Path], dict[str, Any]]] = [*states.references(root)]
         found += [(None, tag) for _, tag in states.references(loader)]
         targets = self._targets(restore, found, local)
-        self._warn_of_ranks(info, sorted(local & set(targets)), loader)
+        is_other = loader is not None and self.ranks != info["ranks"]
+        others = _loaders(restore, info["ranks"], self.unsafe) if is_other else []
+        self._warn_of_ranks(info, sorted(local & set(targets)), None if others else loader)
         pairs = [pair for found in targets.values() for pair in found]
         restore.read([row for row, _ in pairs], self.progress)
         for _, target in pairs:
@@ -276,7 +279,7 @@ class Reader:
         reference = meta.get("reference") or {}
         return Loaded(
             info["step"], states.decode(root, tensor, self.unsafe), meta.get("user"),
-            states.decode(loader, tensor, self.unsafe),
+            others or states.decode(loader, tensor, self.unsafe),
             states.decode(reference.get("loss"), tensor),
             states.decode(reference.get("grad_norm"), tensor), {**info, "meta": meta})
 
@@ -288,6 +291,28 @@ def _meta(text: Optional[str]) -> dict[str, Any]:
         raise ValueError(f"the checkpoint is of the format {written}, not {META_FORMAT}: a newer "
                          "Weir wrote it")
     return meta
+
+
+def _loaders(restore: _weir.Restore, ranks: int, unsafe: bool) -> list[Any]:
+    found: list[Any] = []
+    for rank in range(ranks):
+        text = restore.state(rank)
+        loader = states.from_text(text).get("loader") if text else None
+        own = position.states_in(states.decode(loader, lambda tag: None, unsafe))
+        if not own:
+            return []
+        found += own
+    return found
+
+
+def loaders(store: _weir.Store, run: str, step: Optional[int]) -> list[Any]:
+    """The positions of the datasets of all ranks that saved a step; none if a rank has no such
+    position."""
+    restore = _weir.Restore(store, run, step)
+    try:
+        return _loaders(restore, restore.info()["ranks"], False)
+    finally:
+        restore.close()
 
 
 def nonfinite(store: _weir.Store, run: str, step: Optional[int]) -> list[str]:

@@ -6,17 +6,20 @@ of one that has delivered some of its own.
 """
 from __future__ import annotations
 
+import warnings
 from typing import Any, Optional, Sequence, Union
 
 State = dict[str, Any]
 FORMAT = 1
 FULL = (1 << 64) - 1
-EPOCHS_KEPT = 8  # in a state: those that ended lately, and the current one
+EPOCHS_KEPT = 8  # in a state, the last ones by number: as many as the library's WEIR_TALLIES_MAX
 MODULO = 1 << 128
 
 
 class Tally:
-    """What was delivered of the epochs of one dataset: {epoch: (samples, digest)}."""
+    """What was delivered of the last epochs of one dataset: {epoch: (samples, digest)}. One is left
+    out when there are enough later ones, and these keep it out: so sums of several tallies have
+    all of an epoch that they have."""
 
     def __init__(self, rows: Sequence[Any] = ()) -> None:
         self.epochs: dict[int, tuple[int, int]] = {}
@@ -26,10 +29,12 @@ class Tally:
         for epoch, count, digest in rows:
             had, total = self.epochs.get(epoch, (0, 0))
             self.epochs[epoch] = (had + count, (total + digest) % MODULO)
+        for epoch in sorted(self.epochs)[:-EPOCHS_KEPT]:
+            del self.epochs[epoch]
 
     def rows(self) -> list[list[Any]]:
-        return [[epoch, *self.epochs[epoch][:1], f"{self.epochs[epoch][1]:032x}"]
-                for epoch in sorted(self.epochs)[-EPOCHS_KEPT:]]
+        return [[epoch, count, f"{digest:032x}"]
+                for epoch, (count, digest) in sorted(self.epochs.items())]
 
 
 def _shares(weights: Optional[list[int]]) -> str:
@@ -42,12 +47,12 @@ def _delivered(part: State) -> list[tuple[int, int, int]]:
 
 
 class Position:
-    """Of one loader; `order` says how samples are ordered, `parts` what the datasets are; weights:
-    of a mixture."""
+    """Of one loader; `order` says how samples are ordered, `parts` what the datasets are, and, as
+    soon as it is known, which lanes and windows they have; weights: of a mixture."""
 
     def __init__(self, order: State, infos: list[State], weights: Optional[list[int]],
                  batch_size: int, rank: int, ranks: int) -> None:
-        self.order, self.weights = order, weights
+        self._asked, self.order, self.weights = dict(order), order, weights
         self.parts = [{"digest": info["digest"], "samples": info["samples"]} for info in infos]
         self.samples = sum(part["samples"] for part in self.parts)
         self.batch_size, self.rank, self.ranks = batch_size, rank, ranks
@@ -55,7 +60,6 @@ class Position:
         self.start = 0
         self.end: Optional[int] = None  # of a worker's loop that goes on
         self.tallies = [Tally() for _ in infos]
-        self._fixed: list[State] = []  # lanes and windows that a loaded state names
 
     # ---- loops ----
 
@@ -73,14 +77,20 @@ class Position:
     def now(self, loader: Any, worker: int = 0) -> int:
         return loader.position() - worker * self.step if loader else self.start
 
+    @property
+    def is_known(self) -> bool:
+        """Whether lanes and windows are known, without which a position says nothing."""
+        return all("lanes" in part for part in self.parts)
+
     def opened(self, state: State) -> None:
-        """A loader was opened: is its order the one that was asked for?"""
-        for part, found, fixed in zip(self.parts, state["parts"], self._fixed or state["parts"]):
-            part["lanes"], part["window"] = found["lanes"], found["window"]
-            if (found["lanes"], found["window"]) != (fixed["lanes"], fixed["window"]):
-                raise ValueError(f"the state has {fixed['lanes']} lanes and a window of "
-                                 f"{fixed['window']}, not {found['lanes']} and "
-                                 f"{found['window']}: open the dataset with these")
+        """A loader was opened: is its order the one that a loaded state has?"""
+        for part, found in zip(self.parts, state["parts"]):
+            lanes, window = part.get("lanes", found["lanes"]), part.get("window", found["window"])
+            if (lanes, window) != (found["lanes"], found["window"]):
+                raise ValueError(f"the state has {lanes} lanes and a window of {window}, not "
+                                 f"{found['lanes']} and {found['window']}: open the dataset with "
+                                 "these")
+            part["lanes"], part["window"] = lanes, window
 
     def closed(self, position: int, state: State, worker: int) -> None:
         """A loader has ended there: what it delivered stays counted."""
@@ -103,7 +113,7 @@ class Position:
                  "weights": self.weights, "batch_size": self.batch_size, "dp_rank": self.rank,
                  "dp_size": self.ranks, "parts": parts}
         if workers > 1:
-            state["worker"] = [worker, workers, end]
+            state["worker"] = [worker, workers, self.end if end is None else end]
         return state
 
     def _check(self, state: State) -> None:
@@ -124,33 +134,60 @@ class Position:
                 raise ValueError(f"the state has {key}={state[key]}, the dataset was opened with "
                                  f"{key}={self.order[key]}")
 
-    def _fix_order(self, parts: list[State]) -> None:
+    def _check_worker(self, state: State, worker: int, workers: int) -> None:
+        """Where a worker is says something with the same workers and the same steps only."""
+        number, count, _ = state["worker"]
+        others = ("load the states of all workers, as a list, into a plain weir.Dataset: "
+                  "weir.worker_states() has them")
+        if [number, count] != [worker, workers]:
+            raise ValueError(f"the state is that of worker {number} of {count}, and this is "
+                             f"{worker} of {workers}: {others}")
+        batch_size, ranks = state["batch_size"], state["dp_size"]
+        if batch_size * ranks != self.step:
+            raise ValueError(f"the state is that of a worker with batches of {batch_size} for "
+                             f"{ranks} ranks, and here they are of {self.batch_size} for "
+                             f"{self.ranks}: take a batch_size that makes as much of all ranks, or "
+                             f"{others}")
+
+    def _fixed_order(self, parts: list[State]) -> State:
         """The order goes on as it was, whatever the defaults are by now; of a mixture whose parts
         have other windows than the defaults give now, it cannot, and opened() says so."""
-        self._fixed = [part for part in parts if "lanes" in part]
+        order = dict(self._asked)
         for key in ("lanes", "window"):
-            values = {part[key] for part in self._fixed}
+            values = {part[key] for part in parts if key in part}
             if len(values) == 1:
                 (value,) = values
-                if self.order[key] not in (0, value):
+                if order[key] not in (0, value):
                     raise ValueError(f"the state has {key}={value}, the dataset was opened with "
-                                     f"{key}={self.order[key]}")
-                self.order[key] = value
+                                     f"{key}={order[key]}")
+                order[key] = value
+        return order
+
+    def _counts_on(self, state: State) -> bool:
+        """What all ranks delivered is counted on, by one of them; what one did, by that one."""
+        rank, ranks = state["dp_rank"], state["dp_size"]
+        if rank is None or ranks == 1:
+            return self.rank == 0
+        if ranks != self.ranks and any(part["epochs"] for part in state["parts"]):
+            warnings.warn(f"the state is that of rank {rank} of {ranks}, and is loaded by "
+                          f"{self.ranks}: digests begin anew. Load the states of all ranks, as a "
+                          "list, for digests of whole epochs", stacklevel=4)
+        return (rank, ranks) == (self.rank, self.ranks)
 
     def load(self, state: Union[State, Sequence[State]], worker: int, workers: int) -> None:
         if not isinstance(state, dict):
             state = merge_states(state)
         self._check(state)
         own = state.get("worker")
-        if own and own[:2] != [worker, workers]:
-            raise ValueError(f"the state is that of worker {own[0]} of {own[1]}: load those of all "
-                             "workers, as a list")
-        self._fix_order(state["parts"])
+        if own:
+            self._check_worker(state, worker, workers)
+        self.order = self._fixed_order(state["parts"])
+        for part, found in zip(self.parts, state["parts"]):
+            for key in ("lanes", "window"):
+                part.pop(key, None)
+            part.update({key: found[key] for key in ("lanes", "window") if key in found})
         self.start, self.end = state["position"], own[2] if own else None
-        # What all ranks delivered is counted on, by one of them; what one did, by that one.
-        mine = [self.rank, self.ranks]
-        counts = self.rank == 0 if state["dp_rank"] is None else mine == [state["dp_rank"],
-                                                                          state["dp_size"]]
+        counts = self._counts_on(state)
         self.tallies = [Tally(part["epochs"] if counts else ()) for part in state["parts"]]
 
 
@@ -208,3 +245,41 @@ def merge_states(states: Sequence[State]) -> State:
         raise ValueError("the states are not of the same step: " + ", ".join(
             f"rank {rank} is at {state['position']}" for rank, state in ranks.items()))
     return {**_common(list(ranks.values()), first["position"]), "dp_rank": None}
+
+
+def _is_state(value: Any) -> bool:
+    return isinstance(value, dict) and "weir" in value and "parts" in value
+
+
+def worker_states(loader_state: State) -> list[State]:
+    """The states of the dataset that are in one of torchdata's StatefulDataLoader: one for each
+    worker. Such lists, those of all ranks in one, are what a plain Dataset goes on from, with any
+    number of ranks and workers:
+
+        ds.load_state_dict(weir.worker_states(loader.state_dict()))
+    """
+    snapshot = loader_state.get("_snapshot")
+    if snapshot is None:
+        found = [loader_state.get("dataset_state")]  # num_workers=0
+    else:
+        found = [worker.get("dataset_state") for worker in snapshot["_worker_snapshots"].values()]
+    if not found or not all(map(_is_state, found)):
+        raise ValueError("this is no state of a StatefulDataLoader of a weir.Dataset")
+    late = loader_state.get("_steps_since_snapshot", 0)
+    if late:
+        raise ValueError(f"the states of the workers are {late} batches old: take "
+                         "StatefulDataLoader(…, snapshot_every_n_steps=1)")
+    return found
+
+
+def states_in(loader: Any) -> list[State]:
+    """The states of a weir.Dataset in what was saved as the position of a loader; none if it is
+    one of another kind."""
+    if _is_state(loader):
+        return [loader]
+    if isinstance(loader, list) and all(map(_is_state, loader)):
+        return loader
+    try:
+        return worker_states(loader)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []

@@ -28,9 +28,3 @@ void weir_digest_add(struct weir_digest *sum, struct weir_digest more)
     sum->low += more.low;
     sum->high += more.high + (sum->low < more.low);
 }
-
-void weir_digest_subtract(struct weir_digest *sum, struct weir_digest less)
-{
-    sum->high -= less.high + (sum->low < less.low);
-    sum->low -= less.low;
-}

@@ -15,6 +15,5 @@ struct weir_digest {
 /* Of one sample, with the sum of its bytes. */
 struct weir_digest weir_digest_of(uint64_t sample, const uint8_t sum[WEIR_SUM_BYTES]);
 void weir_digest_add(struct weir_digest *sum, struct weir_digest more);
-void weir_digest_subtract(struct weir_digest *sum, struct weir_digest less);
 
 #endif

@@ -41,21 +41,41 @@ static int check(const weir_loader *loader)
     return 0;
 }
 
-static void add_tally(struct weir_feed *source, const struct weir_part *part)
+/* The tally of an epoch; NULL: there are enough of later ones. These stay, so one that was dropped
+ * never comes back with a part of its samples; and so sums over ranks, of the last ones that any of
+ * them has, are complete. */
+static weir_tally *find_tally(struct weir_feed *source, uint64_t epoch)
 {
-    uint32_t i = source->tallies_count;
-    while (i && source->tallies[i - 1].epoch != part->epoch)
-        i--;
-    if (!i && source->tallies_count == WEIR_TALLIES_MAX) {
-        memmove(source->tallies, source->tallies + 1,
-                (WEIR_TALLIES_MAX - 1) * sizeof *source->tallies);
-        source->tallies_count--;
+    weir_tally *tallies = source->tallies;
+    uint32_t count = source->tallies_count, at = count;
+    while (at && tallies[at - 1].epoch > epoch)
+        at--;
+    if (at && tallies[at - 1].epoch == epoch)
+        return &tallies[at - 1];
+    if (count == WEIR_TALLIES_MAX) {
+        if (!at)
+            return NULL;
+        at--;
+        memmove(tallies, tallies + 1, at * sizeof *tallies);
+    } else {
+        memmove(tallies + at + 1, tallies + at, (count - at) * sizeof *tallies);
+        source->tallies_count++;
     }
-    if (!i) {
-        source->tallies[source->tallies_count++] = (weir_tally){.epoch = part->epoch};
-        i = source->tallies_count;
+    tallies[at] = (weir_tally){.epoch = epoch};
+    return &tallies[at];
+}
+
+/* Counts a part of a batch; batch is one more than the batches before it. */
+static void add_tally(struct weir_feed *source, const struct weir_part *part, uint64_t batch)
+{
+    if (source->counted != batch) { /* what one batch counted may be taken back */
+        memcpy(source->tallies_before, source->tallies, sizeof source->tallies);
+        source->tallies_count_before = source->tallies_count;
+        source->counted = batch;
     }
-    weir_tally *tally = &source->tallies[i - 1];
+    weir_tally *tally = find_tally(source, part->epoch);
+    if (!tally)
+        return;
     struct weir_digest sum = {weir_load_le(tally->digest, 8), weir_load_le(tally->digest + 8, 8)};
     weir_digest_add(&sum, part->digest);
     weir_store_le(tally->digest, sum.low, 8);
@@ -63,30 +83,22 @@ static void add_tally(struct weir_feed *source, const struct weir_part *part)
     tally->samples += part->samples;
 }
 
-/* What is delivered may be taken back once. */
-static int remember(weir_loader *loader, const weir_batch *batch)
+/* With the lock held. */
+static void take_back(weir_loader *loader)
 {
-    size_t bytes = batch->parts_count * sizeof *batch->parts;
-    loader->last.size = 0;
-    loader->last_samples = batch->info.samples;
-    loader->last_bytes = batch->sample_bytes;
-    loader->has_last = true;
-    return weir_growing_add(&loader->last, batch->parts, bytes);
-}
-
-static void subtract_tally(struct weir_feed *source, const struct weir_part *part)
-{
-    for (uint32_t i = 0; i < source->tallies_count; i++) {
-        weir_tally *tally = &source->tallies[i];
-        if (tally->epoch != part->epoch)
+    for (uint32_t i = 0; i < loader->sources_count; i++) {
+        struct weir_feed *source = &loader->sources[i];
+        if (source->counted != loader->delivered)
             continue;
-        struct weir_digest sum = {weir_load_le(tally->digest, 8),
-                                  weir_load_le(tally->digest + 8, 8)};
-        weir_digest_subtract(&sum, part->digest);
-        weir_store_le(tally->digest, sum.low, 8);
-        weir_store_le(tally->digest + 8, sum.high, 8);
-        tally->samples -= part->samples;
+        memcpy(source->tallies, source->tallies_before, sizeof source->tallies);
+        source->tallies_count = source->tallies_count_before;
     }
+    loader->delivered--;
+    loader->stats.batches--;
+    loader->stats.samples -= loader->last_samples;
+    loader->stats.sample_bytes -= loader->last_bytes;
+    if (!loader->waits)
+        loader->stats.mapped_bytes -= loader->last_bytes;
 }
 
 int weir_loader_undo(weir_loader *loader)
@@ -94,22 +106,12 @@ int weir_loader_undo(weir_loader *loader)
     int code = check(loader);
     if (code)
         return code;
-    const struct weir_part *parts = (const struct weir_part *)loader->last.data;
     pthread_mutex_lock(&loader->lock);
-    if (!loader->has_last)
+    if (!loader->delivered || loader->is_over)
         code = weir_fail(EINVAL, "no batch was delivered that could be taken back");
-    for (size_t i = 0; !code && i < loader->last.size / sizeof *parts; i++)
-        subtract_tally(&loader->sources[parts[i].source], &parts[i]);
-    if (!code) {
-        loader->has_last = false;
-        loader->is_over = true;
-        loader->delivered--;
-        loader->stats.batches--;
-        loader->stats.samples -= loader->last_samples;
-        loader->stats.sample_bytes -= loader->last_bytes;
-        if (!loader->waits)
-            loader->stats.mapped_bytes -= loader->last_bytes;
-    }
+    else
+        take_back(loader);
+    loader->is_over |= !code;
     pthread_mutex_unlock(&loader->lock);
     return code;
 }
@@ -170,7 +172,10 @@ static weir_batch *deliver(weir_loader *loader, struct weir_slot *slot)
 {
     weir_batch *batch = slot->batch;
     for (size_t i = 0; i < batch->parts_count; i++)
-        add_tally(&loader->sources[batch->parts[i].source], &batch->parts[i]);
+        add_tally(&loader->sources[batch->parts[i].source], &batch->parts[i],
+                  loader->delivered + 1);
+    loader->last_samples = batch->info.samples;
+    loader->last_bytes = batch->sample_bytes;
     loader->stats.batches++;
     loader->stats.samples += batch->info.samples;
     loader->stats.sample_bytes += batch->sample_bytes;
@@ -203,8 +208,6 @@ int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns)
     code = wait_for(loader, slot, timeout_ns);
     if (!code && slot->code)
         code = slot->text ? weir_fail_text(slot->code, slot->text) : weir_fail_memory();
-    if (!code)
-        code = remember(loader, slot->batch);
     if (!code)
         *out = deliver(loader, slot);
     pthread_mutex_unlock(&loader->lock);

@@ -65,6 +65,9 @@ struct weir_feed {
     struct weir_drawn *drawn;
     weir_tally tallies[WEIR_TALLIES_MAX];
     uint32_t tallies_count;
+    weir_tally tallies_before[WEIR_TALLIES_MAX]; /* without the batch that was counted last, */
+    uint32_t tallies_count_before;
+    uint64_t counted; /* which was this one, from 1 on */
 };
 
 enum weir_slot_state {
@@ -130,9 +133,8 @@ struct weir_loader {
 
     struct weir_slot *slots; /* batch i is in slot i % slots_count */
     uint64_t slots_count;
-    struct weir_growing last;    /* the parts of the batch that was delivered last */
-    uint64_t last_samples, last_bytes;
-    bool has_last, is_over; /* over: that one was taken back */
+    uint64_t last_samples, last_bytes; /* of the batch that was delivered last */
+    bool is_over;                      /* that one was taken back */
     uint64_t delivered, planned; /* batches; planned ones include the one being planned */
     uint64_t sweep_at;           /* the position at which lanes left behind are looked for */
     struct weir_held **table;

@@ -392,7 +392,6 @@ void weir_loader_close(weir_loader *loader)
         free(loader->sources[i].lane);
         weir_order_close(loader->sources[i].order);
     }
-    weir_growing_free(&loader->last);
     free(loader->is_field);
     free(loader->slots);
     free(loader->table);

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
 import pytest
 import weir
@@ -151,6 +152,31 @@ def test_exact_epochs(lines):
         weir.Dataset(lines, epochs=0)
 
 
+@pytest.mark.parametrize("batch_size, ranks", [(17, 3), (1, 104)])  # 104: one gets nothing at all
+@pytest.mark.parametrize("fields", [None, ["text", "id"]])
+def test_a_batch_of_no_samples_has_its_columns(lines, batch_size, ranks, fields):
+    """Ranks of an exact epoch make the same number of steps, also those who get nothing at last."""
+    def world(ranks_of, **options):
+        return [list(weir.Dataset(lines, batch_size=batch_size, dp_rank=rank, dp_size=ranks,
+                                  epochs=1, fields=fields, **options)) for rank in ranks_of]
+    steps = -(-N // (batch_size * ranks))
+    for shuffle in (True, False):
+        first, *_, last = world(range(ranks) if ranks < 9 else (0, ranks - 1), shuffle=shuffle)
+        assert len(first) == len(last) == steps
+        empty = last[-1]
+        assert len(empty.numbers) == 0 == len(empty.epochs)
+        assert set(empty) >= set(fields or first[0]) and (not fields or list(empty) == fields)
+        assert empty["id"].shape == (0,) and empty["id"].dtype == np.int64
+        assert empty["text"].tolist() == list(empty["text"]) == [] and len(empty["text"]) == 0
+        assert empty["text"].offsets.tolist() == [0] and len(empty["text"].data) == 0
+        if not fields:
+            assert empty["pair"].shape == (0, 2)
+        again = pickle.loads(pickle.dumps(empty))
+        assert list(again) == list(empty) and len(again["text"]) == 0 == len(again.numbers)
+    (last,) = world([ranks - 1], collate="list")
+    assert last[-1]["id"] == [] == last[-1]["text"]
+
+
 @pytest.mark.parametrize("window", [None, 9, "full"])
 def test_every_world_gets_the_same(lines, window):
     def world(ranks, loops=2):
@@ -222,6 +248,104 @@ def test_the_world_may_change_in_an_epoch(lines):
     assert merged["parts"][0]["epochs"][0][1] == N
 
 
+def test_the_last_epochs_are_told(tmp_path):
+    """Also where a batch is several epochs, whose samples come in the order of lanes."""
+    def world(ranks, batches, parts):
+        sets = [weir.Dataset(parts, batch_size=48 // ranks, seed=1, lanes=8, dp_rank=rank,
+                             dp_size=ranks) for rank in range(ranks)]
+        for ds in sets:
+            take(ds, batches)
+        return sets
+    for name, count in (("few", 5), ("some", 40)):
+        (tmp_path / name).mkdir()
+        write_lines(tmp_path / name / "a.jsonl", 0, count)
+    for parts in ([tmp_path / "few"], [tmp_path / "few", tmp_path / "some"]):
+        (one,) = world(1, 20, parts)
+        told = one.state_dict()["parts"]
+        for part in told[:1]:
+            *ended, (last, _, _) = part["epochs"]
+            assert [epoch for epoch, _, _ in part["epochs"]] == list(range(last - 7, last + 1))
+            assert {(count, digest) for _, count, digest in ended} == {(5, ended[0][2])}
+        for ranks in (2, 3, 8):
+            for sets in (world(ranks, 20, parts), world(ranks, 7, parts)):
+                merged = weir.merge_states([ds.state_dict() for ds in sets])
+                if sets[0].state_dict()["position"] == one.state_dict()["position"]:
+                    assert merged["parts"] == told
+                    continue
+                after = weir.Dataset(parts, batch_size=48, seed=1)  # goes on alone
+                after.load_state_dict(merged)
+                take(after, 13)
+                assert after.state_dict()["parts"] == told
+
+
+def test_a_state_is_whole_at_any_time(lines, tmp_path):
+    """Also before anything was read, of a new dataset and of one that goes on."""
+    (tmp_path / "more").mkdir()
+    write_lines(tmp_path / "more/a.jsonl", 1000, 40)
+
+    def single(**options):
+        return weir.Dataset(lines, batch_size=6, seed=4, **options)
+
+    def mix(**options):
+        return weir.Mixture({"l": (lines, 3), "m": (tmp_path / "more", 1)}, batch_size=6, seed=4,
+                            **options)
+    for make in (single, mix):
+        ds = make(lanes=3, window=10)
+        fresh = ds.state_dict()
+        assert ds.stats() == {}  # nothing is kept open for that
+        assert [(part["lanes"], part["window"]) for part in fresh["parts"]] == \
+            [(3, 10)] * len(fresh["parts"])
+        whole = numbers(take(ds, 17))
+        for state in (fresh, make(lanes=3, window=10).state_dict()):
+            other = make()
+            other.load_state_dict(state)
+            assert numbers(take(other, 17)) == whole
+        ds = make(lanes=3, window=10)
+        take(ds, 5)
+        state = ds.state_dict()
+        for _ in range(3):  # lives that end before their first batch
+            state = json.loads(json.dumps(state))
+            other = make()
+            other.load_state_dict(state)
+            assert other.state_dict() == state
+            state = other.state_dict()
+        assert numbers(take(other, 12)) == whole[30:]
+        defaults = make().state_dict()
+        ds = make()
+        take(ds, 1)
+        assert [(part["lanes"], part["window"]) for part in ds.state_dict()["parts"]] == \
+            [(part["lanes"], part["window"]) for part in defaults["parts"]]
+
+
+def test_the_state_of_a_worker_is_whole_at_any_time(lines, monkeypatch):
+    """With the end of the loop that goes on, until another one is loaded."""
+    monkeypatch.setattr("weir.data._worker", lambda: (1, 2))
+    ds = weir.Dataset(lines, batch_size=6)
+    fresh = ds.state_dict()
+    take(ds, 2)
+    state = ds.state_dict()
+    assert fresh["worker"] == [1, 2, None] and state["worker"] == [1, 2, N]
+    other = weir.Dataset(lines, batch_size=6)
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    ds.load_state_dict(fresh)
+    assert ds.state_dict() == fresh
+
+
+def test_an_order_that_cannot_go_on_is_never_read(lines, tmp_path):
+    """Windows of a mixture's parts are by default each its own: others cannot be asked for."""
+    (tmp_path / "more").mkdir()
+    write_lines(tmp_path / "more/a.jsonl", 1000, 40)
+    ds = weir.Dataset([lines, tmp_path / "more"], batch_size=6)
+    state = ds.state_dict()
+    state["parts"][0]["window"], state["parts"][1]["window"] = 5, 6
+    ds.load_state_dict(state)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="window of 5, not"):
+            next(iter(ds))
+    assert ds.state_dict()["parts"] == state["parts"]
+
+
 def test_states_that_do_not_fit(lines, files):
     ds = weir.Dataset(lines, batch_size=8, seed=1, lanes=4)
     next(iter(ds))
@@ -251,6 +375,85 @@ def test_position_in_a_checkpoint(lines, tmp_path):
     other = weir.Dataset(lines, batch_size=8, seed=1)
     other.load_state_dict(loaded.loader)
     assert numbers(begin) + numbers(other) == whole
+
+
+@pytest.mark.parametrize("before", [1, 2, 3])
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_digests_in_a_checkpoint(lines, tmp_path, before, after):
+    """Whatever the world was: each epoch is counted whole, and nobody is warned of anything."""
+    def world(ranks):
+        return [weir.Dataset(lines, batch_size=12 // ranks, seed=1, dp_rank=rank, dp_size=ranks)
+                for rank in range(ranks)]
+
+    def ranks_of(count, token):
+        return [weir.Checkpointer(tmp_path / "store", "run", rank=rank, ranks=count, token=token)
+                for rank in range(count)]
+    (one,) = world(1)
+    whole = numbers(one)
+    first = world(before)
+    begin = [batch for row in zip(*[take(ds, 4) for ds in first]) for batch in row]
+    saving = ranks_of(before, "life 1")
+    for save in [ck.save(1, {}, loader=ds.state_dict()) for ck, ds in zip(saving, first)]:
+        save.wait(timeout=300)
+    for ck in saving:
+        ck.close()
+    second = world(after)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ck, ds in zip(ranks_of(after, "life 2"), second):
+            ds.load_state_dict(ck.load().loader)
+            ck.close()
+    rest = [batch for row in zip(*[list(ds) for ds in second]) for batch in row]
+    assert numbers(begin + rest) == whole
+    merged = weir.merge_states([ds.state_dict() for ds in second])
+    assert merged["parts"] == one.state_dict()["parts"]
+    assert merged["parts"][0]["epochs"][0][1] == N
+
+
+def test_digests_where_ranks_get_the_same(lines, tmp_path):
+    """As many ranks as before, but now they are of one tensor-parallel group."""
+    sets = [weir.Dataset(lines, batch_size=8, dp_rank=rank, dp_size=2) for rank in range(2)]
+    ranks = [weir.Checkpointer(tmp_path / "store", "run", rank=rank, ranks=2, token="life 1")
+             for rank in range(2)]
+    for ds in sets:
+        take(ds, 3)
+    for save in [ck.save(3, {}, loader=ds) for ck, ds in zip(ranks, sets)]:
+        save.wait(timeout=300)
+    digests = []
+    for ck in ranks:
+        ds = weir.Dataset(lines, batch_size=16, dp_rank=0, dp_size=1)
+        with pytest.warns(UserWarning, match="digests begin anew"):
+            ds.load_state_dict(ck.load().loader)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert ck.loaders() == ck.loaders(3)
+            ds.load_state_dict(ck.loaders(3))
+        take(ds, 4)
+        digests.append(ds.digests())
+    whole = weir.Dataset(lines, batch_size=16)
+    take(whole, 7)
+    assert digests == [whole.digests()] * 2 and digests[0][0][0] == N
+    ranks[0].save(4, {}, loader={"at": 4})
+    ranks[1].save(4, {}, loader={"at": 4}).wait(timeout=300)
+    assert ranks[0].loaders(4) == []  # of another kind
+    for ck in ranks:
+        ck.close()
+
+
+def test_counts_that_are_left_behind_are_told(lines):
+    """The state of one rank of several says where they are, and not what the others had."""
+    sets = [weir.Dataset(lines, batch_size=8, dp_rank=rank, dp_size=2) for rank in range(2)]
+    for ds in sets:
+        take(ds, 3)
+    other = weir.Dataset(lines, batch_size=8)
+    with pytest.warns(UserWarning, match="rank 0 of 2, and is loaded by 1: digests begin anew"):
+        other.load_state_dict(sets[0].state_dict())
+    assert other.state_dict()["position"] == 48 and other.digests() == {}
+    pair = [weir.Dataset(lines, batch_size=8, dp_rank=rank, dp_size=2) for rank in range(2)]
+    take(other, 2)
+    for ds in pair:  # of one that was alone, its state is all there is
+        ds.load_state_dict(other.state_dict())
+    assert [ds.digests() for ds in pair] == [other.digests(), {}]
 
 
 def test_mixture(lines, files, tmp_path):

@@ -1,46 +1,82 @@
 """A training loop is killed fifty times, with the position of its data in its checkpoints: what it
-was given of each epoch is what one gets that nobody kills."""
+was given of each epoch is what one gets that nobody kills. Each life may have another number of
+ranks, each with a checkpointer of its own; they share a process, so that it dies at once."""
+import contextlib
 import json
 import multiprocessing
 import os
 import random
 import signal
+import subprocess
 
 import pytest
 import weir
 
 np = pytest.importorskip("numpy")
 
-N, BATCH, EPOCHS, KILLS = 495, 4, 3, 50  # 372 steps: more than 50 lives of 7 get to
+N, BATCH, EPOCHS, KILLS = 497, 6, 4, 50  # 332 steps, which 50 lives of 1 to 9 do not get to
+STEPS_MOST = 9                           # of a life
+RARELY = 50                              # steps between saves of who is not killed
 
 
 def write_lines(path):
     path.mkdir()
-    for k in range(9):
+    for k in range(7):
         with open(path / f"{k}.jsonl", "w") as file:
-            for i in range(55 * k, 55 * (k + 1)):
-                file.write(json.dumps({"id": i, "x": [i % 7, i % 11]}) + "\n")
+            for i in range(71 * k, 71 * (k + 1)):
+                file.write(json.dumps({"id": i, "x": [i % 7, i % 11], "pad": "x" * 900}) + "\n")
 
 
-def train(data, store, out, told):
+def write_mds(path, weir_bin):
+    lines = path.with_name("source")
+    write_lines(lines)
+    subprocess.run([weir_bin, "data", "pack", lines, path, "--format", "mds", "--compression",
+                    "zstd", "--shard-size", "64K"], check=True, stdout=subprocess.DEVNULL)
+
+
+def open_all(stack, data, store, ranks):
+    """What each rank has."""
+    token = os.urandom(8).hex()  # of this life
+    return [(stack.enter_context(weir.Dataset(data, batch_size=BATCH // ranks, seed=7, lanes=5,
+                                              window=40, threads=2, dp_rank=rank, dp_size=ranks)),
+             stack.enter_context(weir.Checkpointer(store, "run", keep_last=2, rank=rank,
+                                                   ranks=ranks, token=token)))
+            for rank in range(ranks)]
+
+
+def save(each, step, w, wait):
+    saves = [ck.save(step, {"w": w}, loader=ds.state_dict()) for ds, ck in each]
+    for saving in saves if wait else ():
+        saving.wait(timeout=300)
+
+
+def train(data, store, out, ranks, every, told):
     """Until it has seen every epoch; what it learned depends on every sample, in order."""
-    ds = weir.Dataset(data, batch_size=BATCH, seed=7, lanes=5, window=40, threads=2)
-    with weir.Checkpointer(store, "run", keep_last=2) as ck:
-        loaded = ck.load()
-        step, w = (loaded.step, loaded.state["w"]) if loaded else (0, np.zeros(2))
-        if loaded:
-            ds.load_state_dict(loaded.loader)
-        while ds.state_dict()["position"] < EPOCHS * N:
-            for batch in ds:
-                w = w * 0.999 + batch["x"].sum(0) * (batch["id"][0] + 1)
+    with contextlib.ExitStack() as stack:
+        each = open_all(stack, data, store, ranks)
+        step, w = 0, np.zeros(2)
+        for ds, ck in each:
+            loaded = ck.load()
+            if loaded:
+                step, w = loaded.step, loaded.state["w"]
+                ds.load_state_dict(loaded.loader)
+        sets = [ds for ds, _ in each]
+        told.send(sets[0].state_dict()["position"])
+        while sets[0].state_dict()["position"] < EPOCHS * N:
+            for batches in zip(*sets, strict=True):
+                for batch in batches:
+                    for x, i in zip(batch["x"], batch["id"]):
+                        w = w * 0.999 + x * (i + 1)
                 step += 1
-                if step % 4 == 0:
-                    ck.save(step, {"w": w}, loader=ds.state_dict())
-                told.send_bytes(b"step")
-                told.recv_bytes()  # one step ahead of a killer who is late, not more
-        ck.save(step, {"w": w}, loader=ds.state_dict(), wait=True)
+                if step % every == 0:  # every other one is not waited for: most of these are lost
+                    save(each, step, w, wait=step % (2 * every) == 0)
+                told.send("step")
+                told.recv()  # one step ahead of a killer who is late, not more
+        save(each, step, w, wait=True)
+        total = weir.merge_states([ds.state_dict() for ds in sets])
     with open(out + "~", "w") as file:
-        json.dump({"step": step, "w": w.tolist(), "digests": ds.digests()}, file)
+        json.dump({"step": step, "w": w.tolist(), "position": total["position"],
+                   "epochs": total["parts"][0]["epochs"]}, file)
     os.rename(out + "~", out)
 
 
@@ -50,37 +86,51 @@ def begin(hears, *args):
 
 
 def live(context, *args, steps=None):
-    """One life of it, in a process that has opened nothing yet; killed after so many steps."""
+    """One life of it, in a process that has opened nothing yet; killed after so many steps. How it
+    ended, and at which position it began."""
     hears, told = context.Pipe()
     child = context.Process(target=begin, args=(hears, *args, told))
     child.start()
     told.close()
+    began = None
     try:
+        began = hears.recv()
         while steps is None or steps > 0:
-            hears.recv_bytes()
-            hears.send_bytes(b"go on")
+            hears.recv()
+            hears.send("go on")
             steps = None if steps is None else steps - 1
         os.kill(child.pid, signal.SIGKILL)
     except EOFError:
         pass  # it has ended
     child.join()
-    return child.exitcode
+    return child.exitcode, began
 
 
-def test_killed_training_sees_each_sample_once(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind, worlds", [("jsonl", [1]), ("mds", [1, 2, 3])])
+def test_killed_training_sees_each_sample_once(tmp_path, monkeypatch, weir_bin, kind, worlds):
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
     context = multiprocessing.get_context("fork")
     data, seed = tmp_path / "data", random.randrange(1 << 32)
     print("seed", seed)
     chance = random.Random(seed)
-    write_lines(data)
+    write_lines(data) if kind == "jsonl" else write_mds(data, weir_bin)
     calm, wild = str(tmp_path / "calm"), str(tmp_path / "wild")
-    assert live(context, data, str(tmp_path / "store1"), calm) == 0
+    assert live(context, data, str(tmp_path / "store1"), calm, 1, RARELY) == (0, 0)
+    store, starts = str(tmp_path / "store2"), []
     for _ in range(KILLS):
-        ended = live(context, data, str(tmp_path / "store2"), wild, steps=chance.randrange(1, 7))
+        ended, began = live(context, data, store, wild, chance.choice(worlds), 2,
+                            steps=chance.randrange(1, STEPS_MOST + 1))
         assert ended == -signal.SIGKILL
-    assert live(context, data, str(tmp_path / "store2"), wild) == 0
+        starts.append(began)
+    ended, began = live(context, data, store, wild, worlds[-1], RARELY)
+    assert ended == 0
+    # Lives do resume, from further and further on, beyond the ends of epochs.
+    starts.append(began)
+    assert sum(position > 0 for position in starts) > KILLS / 2
+    assert starts == sorted(starts) and len(set(starts)) > KILLS / 4
+    assert starts[-1] > N
     with open(calm) as a, open(wild) as b:
         expected, got = json.load(a), json.load(b)
     assert got == expected
-    assert [got["digests"][str(epoch)][0] for epoch in range(EPOCHS)] == [N] * EPOCHS
+    assert [count for _, count, _ in got["epochs"][:EPOCHS]] == [N] * EPOCHS
+    assert len({digest for _, _, digest in got["epochs"][:EPOCHS]}) == 1

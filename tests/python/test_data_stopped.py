@@ -86,7 +86,7 @@ def test_a_batch_that_cannot_be_made_is_not_delivered(lines, monkeypatch):
     ds, make = dataset(lines), weir.columns.Maker.make
     loop = iter(ds)
     first = ids(next(loop))
-    monkeypatch.setattr(weir.columns.Maker, "make", lambda self, batch: 1 / 0)
+    monkeypatch.setattr(weir.columns.Maker, "make", lambda self, *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         next(loop)
     monkeypatch.setattr(weir.columns.Maker, "make", make)

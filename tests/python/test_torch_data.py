@@ -33,6 +33,21 @@ def lines(tmp_path):
     return path
 
 
+@pytest.fixture
+def chunks(tmp_path):
+    """The same as LitData has it, for which Weir has no writer."""
+    need("litdata")
+    from litdata.streaming.writer import BinaryWriter
+    path = tmp_path / "chunks"
+    path.mkdir()
+    writer = BinaryWriter(str(path), chunk_size=20)
+    for i in range(N):
+        writer.add_item(i, {"id": i, "text": f"line {i}"})
+    writer.done()
+    writer.merge(1)
+    return path
+
+
 def dataset(lines, **options):
     return weir.Dataset(lines, **{"batch_size": 8, "seed": 1, "lanes": 4, "window": 10, **options})
 
@@ -50,18 +65,38 @@ def test_tensors_are_views(lines):
     assert torch.is_tensor(sample["id"]) and int(sample["id"]) == 5
 
 
+@pytest.mark.parametrize("kind", ["lines", "chunks"])
 @pytest.mark.parametrize("workers", [0, 1, 4])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
-def test_any_number_of_workers(lines, workers, ranks):
-    whole = dataset(lines, batch_size=24)
+def test_any_number_of_workers(request, kind, workers, ranks):
+    """Of all formats: tests/unit/loader.c."""
+    path = request.getfixturevalue(kind)
+    whole = dataset(path, batch_size=24)
     expected = [ids(whole), ids(whole)][:1 if ranks > 2 else 2]
     context = "fork" if workers else None
-    loaders = [DataLoader(dataset(lines, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks),
+    loaders = [DataLoader(dataset(path, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks),
                           batch_size=None, num_workers=workers, multiprocessing_context=context)
                for rank in range(ranks)]
     for epoch in expected:
         batches = [list(loader) for loader in loaders]
         assert ids(batch for row in zip(*batches) for batch in row) == epoch
+
+
+def test_any_position_is_resumed_by_any_world(chunks):
+    whole = dataset(chunks, batch_size=24)
+    expected = ids(whole)
+    for at in range(5):
+        for before, after in ((1, 2), (2, 3), (3, 8), (8, 1)):
+            first, second = ([dataset(chunks, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks)
+                              for rank in range(ranks)] for ranks in (before, after))
+            begin = [[batch for _, batch in zip(range(at), ds)] for ds in first]
+            for ds in second:
+                ds.load_state_dict([one.state_dict() for one in first])
+            rest = [list(ds) for ds in second]
+            rows = [*zip(*begin), *zip(*rest)]
+            assert ids(batch for row in rows for batch in row) == expected, (at, before, after)
+            merged = weir.merge_states([ds.state_dict() for ds in second])
+            assert merged["parts"] == whole.state_dict()["parts"]
 
 
 def test_spawned_workers_that_stay(lines):
@@ -72,6 +107,15 @@ def test_spawned_workers_that_stay(lines):
         batches = list(loader)
         assert ids(batches) == ids(whole)
         assert batches[0]["text"].tolist() == [f"line {i}" for i in ids(batches[:1])]
+
+
+def test_a_batch_of_no_samples_has_its_columns(lines):
+    for batch_size, ranks in ((17, 3), (1, 104)):  # 104: this rank gets nothing at all
+        *_, last = dataset(lines, batch_size=batch_size, dp_rank=ranks - 1, dp_size=ranks,
+                           epochs=1, as_torch=True)
+        assert last["id"].shape == (0,) and last["id"].dtype == torch.int64
+        assert last["text"].tolist() == [] and last["text"].data.shape == (0,)
+        assert last["text"].offsets.tolist() == [0]
 
 
 def test_workers_and_exact_epochs(lines):
@@ -85,7 +129,8 @@ def test_stateful(lines, workers):
     stateful = need("torchdata.stateful_dataloader").StatefulDataLoader
     whole = dataset(lines)
     expected = [ids(whole), ids(whole)]
-    for at in range(0, 13, 3):
+    # After 13 batches some workers have passed the end of the loop: all end there.
+    for at in (0, 3, 6, 9, 12, 13)[:6 if workers > 1 else 5]:
         loader = stateful(dataset(lines), batch_size=None, num_workers=workers)
         begin = [batch for _, batch in zip(range(at), loader)]
         state = loader.state_dict()
@@ -119,17 +164,12 @@ def test_workers_alone_know_where_they_are(lines, tmp_path, context):
     assert ds.state_dict()["position"] == 104
 
 
-def worker_states(state):
-    return [snapshot["dataset_state"] for snapshot in
-            state["_snapshot"]["_worker_snapshots"].values()]
-
-
 def test_states_of_workers_are_merged(lines):
     stateful = need("torchdata.stateful_dataloader").StatefulDataLoader
     whole = ids(dataset(lines))
     loader = stateful(dataset(lines), batch_size=None, num_workers=3)
     begin = [batch for _, batch in zip(range(5), loader)]
-    states = worker_states(loader.state_dict())
+    states = weir.worker_states(loader.state_dict())
     ds = dataset(lines)
     ds.load_state_dict(states)
     assert ds.state_dict()["position"] == 40
@@ -140,6 +180,65 @@ def test_states_of_workers_are_merged(lines):
     assert ds.digests() == full.digests()
     with pytest.raises(ValueError, match="worker"):
         dataset(lines).load_state_dict(states[1])
+
+
+def test_states_of_workers_and_another_batch(lines):
+    """A worker's position means something with the same steps only; all of them together do."""
+    stateful = need("torchdata.stateful_dataloader").StatefulDataLoader
+
+    def world(batch_size, ranks):
+        return [dataset(lines, batch_size=batch_size, dp_rank=rank, dp_size=ranks)
+                for rank in range(ranks)]
+    whole = ids(dataset(lines, batch_size=16))
+    loaders = [stateful(ds, batch_size=None, num_workers=2) for ds in world(8, 2)]
+    begin = [[batch for _, batch in zip(range(3), loader)] for loader in loaders]
+    begin = ids(batch for row in zip(*begin) for batch in row)
+    states = [loader.state_dict() for loader in loaders]
+    other = stateful(dataset(lines, batch_size=8), batch_size=None, num_workers=2)
+    other.load_state_dict(states[0])
+    with pytest.raises(ValueError, match="weir.worker_states"):
+        list(other)
+    same = stateful(dataset(lines, batch_size=16), batch_size=None, num_workers=2)
+    same.load_state_dict(states[0])
+    assert begin + ids(same) == whole
+    ds = dataset(lines, batch_size=8)
+    ds.load_state_dict([one for state in states for one in weir.worker_states(state)])
+    full = dataset(lines)
+    assert sorted(set(begin + ids(ds))) == sorted(set(ids(full))) == list(range(N))
+    assert ds.digests()[0] == full.digests()[0]
+    (alone,) = weir.worker_states(stateful(dataset(lines), batch_size=None).state_dict())
+    assert alone["position"] == 0
+    for bad in ({}, {"_snapshot": {"_worker_snapshots": {}}}, dataset(lines).state_dict()):
+        with pytest.raises(ValueError, match="no state of a StatefulDataLoader"):
+            weir.worker_states(bad)
+
+
+def test_states_of_workers_that_are_old(lines):
+    stateful = need("torchdata.stateful_dataloader").StatefulDataLoader
+    loader = stateful(dataset(lines), batch_size=None, num_workers=2, snapshot_every_n_steps=4)
+    for _ in zip(range(6), loader):
+        pass
+    with pytest.raises(ValueError, match="2 batches old.*snapshot_every_n_steps=1"):
+        weir.worker_states(loader.state_dict())
+
+
+def test_workers_in_a_checkpoint_of_another_world(lines, tmp_path):
+    stateful = need("torchdata.stateful_dataloader").StatefulDataLoader
+    ranks = [weir.Checkpointer(tmp_path / "store", "run", rank=rank, ranks=2, token="life 1")
+             for rank in range(2)]
+    loaders = [stateful(dataset(lines, batch_size=4, dp_rank=rank, dp_size=2), batch_size=None,
+                        num_workers=2) for rank in range(2)]
+    begin = [[batch for _, batch in zip(range(5), loader)] for loader in loaders]
+    begin = ids(batch for row in zip(*begin) for batch in row)
+    for save in [ck.save(1, {}, loader=loader) for ck, loader in zip(ranks, loaders)]:
+        save.wait(timeout=300)
+    for ck in ranks:
+        ck.close()
+    ds = dataset(lines)
+    with weir.Checkpointer(tmp_path / "store", "run", rank=0, ranks=1) as ck:
+        ds.load_state_dict(ck.load().loader)
+    assert begin + ids(ds) == ids(dataset(lines))
+    assert ds.digests()[0][0] == N
 
 
 class Mesh:

@@ -138,24 +138,28 @@ static void check_epochs(const struct got *got, const struct way *way)
     CHECK_EQ(in_order, !way->flags);
 }
 
+static void check_worlds(weir_data *data, const struct way *way)
+{
+    static const uint32_t ranks[] = {1, 2, 3, 8}, workers[] = {1, 4}; /* "none" is one, too */
+    const struct world one = {24, 1, 1, 3};
+    struct got first = {0};
+    read_all(&first, data, way, &one, 0, LONG);
+    check_epochs(&first, way);
+    for (int i = 0; i < 8; i++) {
+        struct world world = {24, ranks[i / 2], workers[i % 2], 1 + (uint32_t)i % 3};
+        struct got other = {0};
+        read_all(&other, data, way, &world, 0, LONG);
+        check_same(&first, &other);
+    }
+}
+
 static void every_world_gets_the_same(void)
 {
-    static const struct world worlds[] = {
-        {24, 1, 4, 1}, {24, 2, 1, 4}, {24, 3, 4, 2}, {24, 8, 1, 1}, {24, 8, 4, 1}};
-    const struct world one = {24, 1, 1, 3};
     for (int k = 0; k < KINDS; k++) {
         weir_data *data = shards_open(shards_make(&kinds[k], SHARDS, EACH), &kinds[k]);
         CHECK_EQ(weir_data_count(data), N);
-        for (int w = 0; w < WAYS; w++) {
-            struct got first = {0};
-            read_all(&first, data, &ways[w], &one, 0, LONG);
-            check_epochs(&first, &ways[w]);
-            for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
-                struct got other = {0};
-                read_all(&other, data, &ways[w], &worlds[i], 0, LONG);
-                check_same(&first, &other);
-            }
-        }
+        for (int w = 0; w < WAYS; w++)
+            check_worlds(data, &ways[w]);
         weir_data_close(data);
     }
 }
@@ -173,27 +177,34 @@ static void batches_may_have_any_size(void)
 }
 
 /* What was delivered up to a position, by one world, and from there, by another, is the whole. */
+static void check_resumed(weir_data *data, const struct way *way, int k)
+{
+    static const struct world worlds[] = {
+        {24, 1, 1, 1}, {24, 1, 2, 1}, {24, 1, 4, 1}, {24, 2, 1, 1}, {24, 2, 2, 1}, {24, 2, 4, 1},
+        {24, 3, 1, 2}, {24, 3, 2, 1}, {24, 3, 4, 1}, {24, 8, 1, 1}, {24, 8, 2, 1}, {24, 8, 4, 1}};
+    struct got whole = {0};
+    read_all(&whole, data, way, &worlds[0], 0, LONG);
+    for (uint64_t at = 0; at <= N + 24; at += 24) { /* by each of them, for some k */
+        size_t i = at / 24 + (size_t)k;
+        struct got parts = {0};
+        read_all(&parts, data, way, &worlds[i % 12], 0, at);
+        read_all(&parts, data, way, &worlds[(i + 5) % 12], at, LONG);
+        check_same(&whole, &parts);
+    }
+    for (uint64_t at = 1; at < N; at += 17) { /* between batches of the first */
+        struct got parts = {0};
+        read_all(&parts, data, way, &worlds[0], 0, at);
+        read_all(&parts, data, way, &worlds[0], at, LONG);
+        check_epochs(&parts, way);
+    }
+}
+
 static void any_position_is_resumed_by_any_world(void)
 {
-    static const struct world worlds[] = {{12, 1, 1, 1}, {12, 2, 3, 1}, {12, 3, 1, 2}};
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < KINDS; k++) {
         weir_data *data = shards_open(shards_make(&kinds[k], SHARDS, EACH), &kinds[k]);
-        for (int w = 0; w < WAYS; w++) {
-            struct got whole = {0};
-            read_all(&whole, data, &ways[w], &worlds[0], 0, LONG);
-            for (uint64_t at = 0; at <= N + 24; at += 12) {
-                struct got parts = {0};
-                read_all(&parts, data, &ways[w], &worlds[at / 12 % 3], 0, at);
-                read_all(&parts, data, &ways[w], &worlds[(at / 12 + 1) % 3], at, LONG);
-                check_same(&whole, &parts);
-            }
-            for (uint64_t at = 1; at < N; at += 17) { /* between batches of the first */
-                struct got parts = {0};
-                read_all(&parts, data, &ways[w], &worlds[0], 0, at);
-                read_all(&parts, data, &ways[w], &worlds[0], at, LONG);
-                check_epochs(&parts, &ways[w]);
-            }
-        }
+        for (int w = 0; w < WAYS; w++)
+            check_resumed(data, &ways[w], k + w);
         weir_data_close(data);
     }
 }
@@ -274,6 +285,62 @@ static void where_it_is_counts_what_was_delivered(void)
     weir_data_close(data);
 }
 
+/* What loaders of a world tell of the epochs, added up: the last ones. */
+struct told {
+    weir_tally tallies[WEIR_TALLIES_MAX];
+    uint32_t count;
+};
+
+static void tell(struct told *told, const weir_loader *loader, uint64_t first_epoch)
+{
+    weir_loader_part part;
+    OK(weir_loader_part_get(loader, 0, &part));
+    for (uint32_t i = 0; i < part.tallies_count; i++) {
+        const weir_tally *from = &part.tallies[i];
+        CHECK(!i || from->epoch > from[-1].epoch);
+        if (from->epoch < first_epoch)
+            continue;
+        weir_tally *to = &told->tallies[from->epoch - first_epoch];
+        to->epoch = from->epoch;
+        to->samples += from->samples;
+        add_sum(to->digest, from->digest);
+    }
+    told->count += part.tallies_count;
+}
+
+/* Batches that are several epochs, which come in the order of lanes: each world tells the same of
+ * the last epochs, which are complete but for the one that goes on. */
+static void the_last_epochs_are_told(void)
+{
+    enum { FEW = 5, BATCHES = 4 };
+    static const struct world worlds[] = {
+        {48, 1, 1, 1}, {48, 2, 1, 2}, {48, 3, 2, 1}, {48, 8, 4, 1}};
+    uint64_t end = BATCHES * 48, last = (end - 1) / FEW, first = last - WEIR_TALLIES_MAX + 1;
+    weir_data *data = shards_open(shards_make(&kinds[0], 1, FEW), &kinds[0]);
+    struct told told[4] = {0};
+    for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
+        const struct world *world = &worlds[w];
+        for (uint32_t i = 0; i < world->ranks * world->workers; i++) {
+            struct got got = {0};
+            uint32_t worker = i % world->workers;
+            weir_loader *loader =
+                open_one(data, &ways[1], world, i / world->workers, worker, 0, end);
+            for (uint64_t b = worker; b < BATCHES; b += world->workers)
+                CHECK(take(&got, loader, b * world->batch));
+            tell(&told[w], loader, first);
+            weir_loader_close(loader);
+        }
+        for (uint32_t i = 0; i < WEIR_TALLIES_MAX; i++) {
+            const weir_tally *tally = &told[w].tallies[i];
+            CHECK_EQ(tally->epoch, first + i);
+            CHECK_EQ(tally->samples, tally->epoch < last ? FEW : end - last * FEW);
+            CHECK(!memcmp(tally->digest, told[0].tallies[i].digest, 16));
+        }
+    }
+    CHECK_EQ(told[0].count, WEIR_TALLIES_MAX);
+    weir_data_close(data);
+}
+
 int main(void)
 {
     RUN(every_world_gets_the_same);
@@ -281,5 +348,6 @@ int main(void)
     RUN(any_position_is_resumed_by_any_world);
     RUN(token_files_of_weir_are_mapped);
     RUN(where_it_is_counts_what_was_delivered);
+    RUN(the_last_epochs_are_told);
     return TEST_RESULT;
 }
