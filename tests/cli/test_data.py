@@ -253,6 +253,24 @@ def test_names_that_nobody_misses(data, tmp_path):
     data("data", "manifest", "d")
 
 
+def test_shards_of_mds_are_never_plain_files(data):
+    for text in ('{"shards": [], "version": 2}', '{"version": 2, "shards": []}'):
+        data.file("empty/index.json", text)
+        assert "format 'mds'" in data.fails("data", "index", "empty")
+        assert "it has no samples" in data.fails("data", "index", "empty")
+    data.file("alone/shard.00000.mds.zstd")
+    text = data.fails("data", "index", "alone")
+    assert "'index.json' is missing, which says what is in 'shard.00000.mds.zstd'" in text
+    assert "--format files" in text
+    assert data.json("data", "index", "alone", "--format", "files")["format"] == "files"
+    data.file("above/train/shard.00000.mds")
+    assert "'train/index.json' is missing" in data.fails("data", "index", "above")
+    data.file("above/train/index.json", "{}")
+    assert "has its own index.json: open 'train'" in data.fails("data", "index", "above")
+    data.file("other/index.json", '{"shards": 3}')
+    assert data.json("data", "index", "other")["format"] == "files"
+
+
 def test_a_damaged_shard_is_named(data, tmp_path):
     data.file("d/a.tar", tar([("x", {"txt": b"hi"})]))
     good = tar([("y", {"txt": b"hi" * 1000})])
