@@ -584,6 +584,7 @@ typedef struct weir_field {
     uint64_t shape[WEIR_FIELD_DIMS_MAX];
     const void *data; /* at any address: not aligned */
     size_t size;
+    int is_ragged;    /* how many it has is a sample's own affair: batches never stack it */
 } weir_field;
 
 /* Reads one sample, verified where its shard is sealed. For many, use a reader. Samples may be

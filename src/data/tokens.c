@@ -447,6 +447,7 @@ static int add_starts(const struct schema *s, const struct weir_sample *sample,
     strcpy(out->dtype, "<i4");
     out->ndim = 1;
     out->shape[0] = count;
+    out->is_ragged = true;
     return 0;
 }
 
