@@ -180,7 +180,11 @@ typedef struct weir_entry {
     int error;           /* with WEIR_LIST_DETAIL: -EBADMSG for a damaged seal, … */
 } weir_entry;
 
-enum { WEIR_LIST_RECURSIVE = 1, WEIR_LIST_DETAIL = 2 };
+enum {
+    WEIR_LIST_RECURSIVE = 1,
+    WEIR_LIST_DETAIL = 2,
+    WEIR_LIST_ODD = 4 /* also names that cannot be keys, as they are: error is why, the rest is 0 */
+};
 
 /* prefix: "" for all, an object's key, or a directory (with or without its '/'). Entries come
  * sorted within each directory; an object named like the directory comes first. */
@@ -580,6 +584,7 @@ typedef struct weir_field {
     uint64_t shape[WEIR_FIELD_DIMS_MAX];
     const void *data; /* at any address: not aligned */
     size_t size;
+    int is_ragged;    /* how many it has is a sample's own affair: batches never stack it */
 } weir_field;
 
 /* Reads one sample, verified where its shard is sealed. For many, use a reader. Samples may be

@@ -23,6 +23,7 @@ struct cell {
     uint64_t dtype; /* the eight characters */
     size_t shape;   /* where in the gather's sizes */
     uint8_t kind, ndim;
+    bool is_ragged;
 };
 
 struct gathered {
@@ -181,6 +182,7 @@ static int fill_cell(struct weir_gather *gather, struct cell *cell, const struct
                           .size = field->size,
                           .kind = (uint8_t)field->kind,
                           .ndim = (uint8_t)field->ndim,
+                          .is_ragged = field->is_ragged,
                           .shape = gather->sizes.size / sizeof(uint64_t)};
     if (field->kind == WEIR_FIELD_NONE)
         cell->size = 0;
@@ -257,7 +259,8 @@ static void judge_column(const struct weir_gather *gather, struct gathered *colu
         }
         first = first ? first : cell;
         column->is_even &= cell->kind == first->kind && cell->dtype == first->dtype;
-        column->is_stacked = column->is_stacked && same_shape(gather, first, cell);
+        column->is_stacked =
+            column->is_stacked && !cell->is_ragged && same_shape(gather, first, cell);
     }
     column->is_stacked &= first && first->kind == WEIR_FIELD_ARRAY && column->is_even && !has_none;
     column->kind = first && column->is_even ? first->kind : (uint8_t)WEIR_FIELD_NONE;

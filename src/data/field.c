@@ -70,6 +70,7 @@ void weir_field_set(struct weir_field *field, const char *name, size_t name_size
     field->ndim = 0;
     field->data = data;
     field->size = size;
+    field->is_ragged = 0;
 }
 
 void weir_field_set_text(struct weir_field *field, const char *name, size_t name_size,

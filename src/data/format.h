@@ -49,6 +49,15 @@ struct weir_survey_file {
     int64_t time_ns;
 };
 int weir_survey_file(const struct weir_survey *survey, size_t i, struct weir_survey_file *out);
+/* 0, or why a file that has a place in the list cannot be read: its name is no key, or it is a link
+ * that leads nowhere. Adding it as a shard fails so, too. */
+int weir_survey_fault(const struct weir_survey_file *file);
+/* The first bytes of a file. */
+int weir_survey_head(const struct weir_survey *survey, const char *key, uint8_t *out, size_t room,
+                     size_t *got);
+/* These bytes of a file. */
+int weir_survey_read(const struct weir_survey *survey, const char *key, uint8_t *out, size_t size,
+                     uint64_t off);
 /* The whole content of a small file (an index.json); the caller frees it. -ENOENT, -EFBIG. */
 int weir_survey_load(struct weir_survey *survey, const char *key, size_t max, uint8_t **out,
                      size_t *size);

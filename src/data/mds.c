@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,26 +17,85 @@
 #include "data/survey.h"
 #include "util/bytes.h"
 #include "util/err.h"
+#include "util/json.h"
 #include "util/sys.h"
 
 enum {
     INDEX_BYTES_MAX = 512 << 20,
     CONFIG_BYTES_MAX = 1 << 20, /* of the JSON in a shard's header */
+    HEAD_BYTES = 4096,          /* of index.json, to see whose it is */
 };
 
 extern const struct weir_format_writer weir_mds_writer;
 
 /* ---- finding shards ---- */
 
+/* Streaming's names: "shard.00000.mds", also compressed, also in a directory. */
+static bool is_shard_name(const char *key)
+{
+    const char *slash = strrchr(key, '/'), *base = slash ? slash + 1 : key;
+    return !strncmp(base, "shard.", 6) && strstr(base, ".mds");
+}
+
+/* Does it begin with what only an MDS index has? One that names no shard says so, too. */
+static bool is_index(const struct weir_survey *survey)
+{
+    uint8_t head[HEAD_BYTES];
+    struct weir_json json;
+    size_t got;
+    int code = weir_survey_head(survey, "index.json", head, sizeof head, &got);
+    if (code)
+        return false;
+    weir_json_begin(&json, (char *)head, got);
+    if (weir_json_next(&json) != 1 || json.token != WEIR_JSON_OBJECT)
+        return false;
+    while ((code = weir_json_next(&json)) == 1 && json.token == WEIR_JSON_KEY) {
+        bool found = json.size == 6 && !memcmp(json.text, "shards", 6);
+        if (weir_json_next(&json) != 1)
+            return false;
+        if (found)
+            return json.token == WEIR_JSON_ARRAY;
+        if (json.token == WEIR_JSON_OBJECT || json.token == WEIR_JSON_ARRAY)
+            if (weir_json_skip(&json) < 0)
+                return false;
+    }
+    return false;
+}
+
 static int match(const struct weir_survey *survey)
 {
     struct weir_survey_file file;
-    bool shards = false;
-    if (!weir_survey_find(survey, "index.json", &file))
-        return 0;
-    for (size_t i = 0; !shards && weir_survey_file(survey, i, &file); i++)
-        shards = strstr(file.key, ".mds");
-    return shards ? 2 : 0;
+    bool has_index = weir_survey_find(survey, "index.json", &file);
+    for (size_t i = 0; weir_survey_file(survey, i, &file); i++)
+        if (has_index ? strstr(file.key, ".mds") != NULL : is_shard_name(file.key))
+            return 2;
+    return has_index && is_index(survey) ? 2 : 0;
+}
+
+/* Shards are there, and what says what is in them is not. */
+static int fail_missing(const struct weir_survey *survey)
+{
+    struct weir_survey_file file, index;
+    char name[WEIR_KEY_BYTES_MAX + sizeof "index.json"];
+    for (size_t i = 0; weir_survey_file(survey, i, &file); i++) {
+        const char *slash = strrchr(file.key, '/');
+        int above = slash ? (int)(slash - file.key) : 0;
+        if (!is_shard_name(file.key))
+            continue;
+        snprintf(name, sizeof name, "%.*s/index.json", above, file.key);
+        if (above && weir_survey_find(survey, name, &index))
+            return weir_fail(EINVAL,
+                             "'%s%s' has its own index.json: open '%s%.*s' (or read all of it as "
+                             "plain files: --format files)",
+                             weir_survey_prefix(survey), file.key, weir_survey_prefix(survey),
+                             above, file.key);
+        return weir_fail(ENOENT,
+                         "'%s%.*s%sindex.json' is missing, which says what is in '%s': copy it "
+                         "from where that was made (or read all of it as plain files: --format "
+                         "files)",
+                         weir_survey_prefix(survey), above, file.key, above ? "/" : "", file.key);
+    }
+    return weir_fail(ENOENT, "'%sindex.json' is missing", weir_survey_prefix(survey));
 }
 
 struct looking {
@@ -49,6 +109,9 @@ static int find_file(const struct weir_survey *survey, const struct weir_mds_fil
 {
     if (!weir_survey_find(survey, wanted->name, out))
         return weir_fail(ENOENT, "index.json names '%.200s', which is not there", wanted->name);
+    int code = weir_survey_fault(out);
+    if (code)
+        return code;
     if (out->size_bytes != wanted->bytes)
         return weir_fail(EBADMSG,
                          "'%.200s' has %" PRIu64 " bytes, where index.json says %" PRIu64
@@ -101,6 +164,9 @@ static int survey(struct weir_survey *survey)
     struct looking looking = {.survey = survey};
     uint8_t *text;
     size_t size;
+    struct weir_survey_file file;
+    if (!weir_survey_find(survey, "index.json", &file))
+        return fail_missing(survey);
     int code = weir_survey_load(survey, "index.json", INDEX_BYTES_MAX, &text, &size);
     if (code)
         return code;
@@ -108,7 +174,7 @@ static int survey(struct weir_survey *survey)
     code = looking.schema ? weir_mds_index_read((char *)text, size, add_shard, &looking)
                           : weir_fail_memory();
     if (!code && !looking.schema->count)
-        code = weir_fail(EINVAL, "it has no shards");
+        code = weir_fail(EINVAL, "it has no samples: it names no shard");
     if (!code)
         code = tell_schema(survey, looking.schema);
     else

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/proof.h"
+#include "data/survey.h"
 #include "util/err.h"
 #include "util/sys.h"
 
@@ -41,12 +42,19 @@ static int fill(struct weir_roll *roll, weir_list *list, const char *prefix)
     size_t skip = strlen(prefix);
     int code;
     while ((code = weir_list_next(list, &entry)) == 1) {
-        if (entry->is_dir || strncmp(entry->key, prefix, skip) || weir_proof_has(entry->key + skip))
+        const char *name = entry->key + skip;
+        if (strncmp(entry->key, prefix, skip) || (entry->is_dir && !entry->error) ||
+            weir_proof_has(name))
             continue;
+        if (entry->error && entry->kind == WEIR_KIND_FOREIGN) {
+            if (weir_survey_is_left_behind(name))
+                continue;
+            return entry->error;
+        }
         if (entry->error)
             return weir_fail(-entry->error, "the seal of '%s' is damaged: see weir verify",
                              entry->key);
-        code = add(roll, entry->key + skip, entry->size_bytes);
+        code = add(roll, name, entry->size_bytes);
         if (code)
             return code;
     }
@@ -57,7 +65,8 @@ int weir_roll_call(struct weir_roll *out, weir_store *store, const char *prefix)
 {
     struct weir_roll roll = {0};
     weir_list *list;
-    int code = weir_list_open(&list, store, prefix, WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL);
+    int code = weir_list_open(&list, store, prefix,
+                              WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL | WEIR_LIST_ODD);
     if (code)
         return code;
     code = fill(&roll, list, prefix);

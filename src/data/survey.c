@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/proof.h"
 #include "util/bytes.h"
 #include "util/err.h"
+#include "util/key.h"
 #include "util/sys.h"
 #include "util/url.h"
 
@@ -58,13 +60,55 @@ bool weir_survey_is_ours(const char *name)
     return (size >= 5 && !strcmp(name + size - 5, ".weir")) || weir_proof_has(name);
 }
 
+bool weir_survey_is_left_behind(const char *name)
+{
+    size_t size = strlen(name);
+    return name[0] == '.' || strstr(name, "/.") || (size && name[size - 1] == '~');
+}
+
+/* The files that cannot be read have this time, their errno for a size, and why behind their key.
+ */
+#define TIME_FAULTY INT64_MIN
+
+int weir_survey_fault(const struct weir_survey_file *file)
+{
+    if (file->time_ns != TIME_FAULTY)
+        return 0;
+    return weir_fail((int)file->size_bytes, "%s", file->key + strlen(file->key) + 1);
+}
+
+static int name_file(struct weir_survey *s, struct weir_survey_file *file, const weir_entry *entry)
+{
+    char key[4 * WEIR_KEY_BYTES_MAX], text[WEIR_TEXT_MAX];
+    const char *name = entry->key + strlen(s->prefix);
+    if (!entry->error) {
+        file->key = keep(s, name);
+        file->size_bytes = entry->size_bytes;
+        file->time_ns = (int64_t)entry->time_ns;
+        return file->key ? 0 : weir_fail_memory();
+    }
+    snprintf(text, sizeof text, "%s", weir_fail_last());
+    weir_key_quote(key, sizeof key, name);
+    size_t key_size = strlen(key) + 1, text_size = strlen(text) + 1;
+    char *both = weir_arena_take(&s->arena, key_size + text_size);
+    if (!both)
+        return weir_fail_memory();
+    memcpy(both, key, key_size);
+    memcpy(both + key_size, text, text_size);
+    *file = (struct weir_survey_file){both, (uint64_t)-entry->error, TIME_FAULTY};
+    return 0;
+}
+
 static int add_file(struct weir_survey *s, const weir_entry *entry)
 {
     size_t prefix = strlen(s->prefix);
-    if (strncmp(entry->key, s->prefix, prefix) || !entry->key[prefix] || entry->is_dir ||
-        weir_survey_is_ours(entry->key + prefix))
+    if (strncmp(entry->key, s->prefix, prefix) || !entry->key[prefix] ||
+        (entry->is_dir && !entry->error) || weir_survey_is_ours(entry->key + prefix))
         return 0;
-    if (entry->error)
+    if (entry->error && entry->kind == WEIR_KIND_FOREIGN &&
+        weir_survey_is_left_behind(entry->key + prefix))
+        return 0;
+    if (entry->error && (entry->is_dir || entry->kind == WEIR_KIND_SEALED))
         return entry->error;
     if (s->file_count == FILES_MAX)
         return weir_fail(EINVAL, "there are more than %d files: pack them into shards, in parts",
@@ -72,13 +116,9 @@ static int add_file(struct weir_survey *s, const weir_entry *entry)
     if (!grow((void **)&s->files, s->file_count, &s->file_room, sizeof *s->files))
         return weir_fail_memory();
     struct weir_survey_file *file = &s->files[s->file_count];
-    file->key = keep(s, entry->key + prefix);
-    if (!file->key)
-        return weir_fail_memory();
-    file->size_bytes = entry->size_bytes;
-    file->time_ns = (int64_t)entry->time_ns;
-    s->file_count++;
-    return 0;
+    int code = name_file(s, file, entry);
+    s->file_count += !code;
+    return code;
 }
 
 static int by_key(const void *a, const void *b)
@@ -91,7 +131,8 @@ static int list_files(struct weir_survey *s)
 {
     weir_list *list;
     const weir_entry *entry;
-    int code = weir_list_open(&list, s->store, s->prefix, WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL);
+    int code = weir_list_open(&list, s->store, s->prefix,
+                              WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL | WEIR_LIST_ODD);
     if (code)
         return code;
     while ((code = weir_list_next(list, &entry)) == 1) {
@@ -235,20 +276,53 @@ static int read_all(weir_object *object, const char *key, size_t max, uint8_t **
     return 0;
 }
 
-int weir_survey_load(struct weir_survey *s, const char *key, size_t max, uint8_t **out,
-                     size_t *size)
+static int open_file(const struct weir_survey *s, const char *key, weir_object **out)
 {
     char full[WEIR_KEY_BYTES_MAX + 1];
-    weir_object *object;
     if (strlen(s->prefix) + strlen(key) > WEIR_KEY_BYTES_MAX)
         return weir_fail(ENAMETOOLONG, "'%.40s…' is too long a name", key);
     strcpy(full, s->prefix);
     strcat(full, key);
-    int code = weir_object_open(&object, s->store, full);
+    return weir_object_open(out, s->store, full);
+}
+
+int weir_survey_load(struct weir_survey *s, const char *key, size_t max, uint8_t **out,
+                     size_t *size)
+{
+    weir_object *object;
+    int code = open_file(s, key, &object);
     if (code)
         return code;
-    code = read_all(object, full, max, out, size);
+    code = read_all(object, weir_object_info(object)->key, max, out, size);
     weir_object_close(object);
+    return code;
+}
+
+static int read_some(const struct weir_survey *s, const char *key, uint8_t *out, size_t room,
+                     uint64_t off, size_t *got)
+{
+    weir_object *object;
+    int code = open_file(s, key, &object);
+    if (code)
+        return code;
+    code = weir_object_read(object, out, room, off, got);
+    weir_object_close(object);
+    return code;
+}
+
+int weir_survey_head(const struct weir_survey *s, const char *key, uint8_t *out, size_t room,
+                     size_t *got)
+{
+    return read_some(s, key, out, room, 0, got);
+}
+
+int weir_survey_read(const struct weir_survey *s, const char *key, uint8_t *out, size_t size,
+                     uint64_t off)
+{
+    size_t got;
+    int code = read_some(s, key, out, size, off, &got);
+    if (!code && got < size)
+        code = weir_fail(EBADMSG, "'%s' became shorter while it was read", key);
     return code;
 }
 
@@ -256,6 +330,9 @@ int weir_survey_load(struct weir_survey *s, const char *key, size_t max, uint8_t
 
 int weir_survey_add(struct weir_survey *s, const struct weir_shard_plan *shard)
 {
+    struct weir_survey_file file;
+    if (shard->time_ns == TIME_FAULTY && weir_survey_find(s, shard->key, &file))
+        return weir_survey_fault(&file);
     if (!grow((void **)&s->shards, s->shard_count, &s->shard_room, sizeof *s->shards))
         return weir_fail_memory();
     struct weir_shard_plan *added = &s->shards[s->shard_count];

@@ -21,6 +21,8 @@ void weir_survey_keep(struct weir_survey *survey, const char *key);
 /* Is that what Weir keeps beside the data, and no file of a survey: an index, sums, signatures? A
  * name below the prefix. */
 bool weir_survey_is_ours(const char *name);
+/* Is that what nobody misses where it cannot be read: hidden, or an editor's copy ("x~")? */
+bool weir_survey_is_left_behind(const char *name);
 /* Has the format add its shards and its schema; -EINVAL names an option that it does not have. */
 int weir_survey_run(struct weir_survey *survey, const struct weir_format *format);
 

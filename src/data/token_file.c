@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "data/field.h"
@@ -26,6 +28,17 @@ const char *weir_token_dtype(const char *name)
     return NULL;
 }
 
+static const char *say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static const char *say(const char *fmt, ...)
+{
+    static _Thread_local char text[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return text;
+}
+
 const char *weir_token_head(struct weir_token_file *out, const uint8_t *head, size_t size,
                             uint64_t file_bytes)
 {
@@ -33,15 +46,21 @@ const char *weir_token_head(struct weir_token_file *out, const uint8_t *head, si
     uint32_t words[3] = {0};
     for (int i = 0; size >= WEIR_LLMC_HEAD_BYTES && i < 3; i++)
         words[i] = (uint32_t)weir_load_le(head + 4 * i, 4);
-    bool u16 = words[0] == LLMC_U16_MAGIC && words[1] == LLMC_U16;
-    bool u32 = words[0] == LLMC_U32_MAGIC && words[1] == LLMC_U32;
+    bool u16 = words[0] == LLMC_U16_MAGIC, u32 = words[0] == LLMC_U32_MAGIC;
     if (!u16 && !u32) {
         *out = file; /* how many tokens that is, the type tells */
         return NULL;
     }
-    uint64_t room = (file_bytes - WEIR_LLMC_HEAD_BYTES) / (u16 ? 2 : 4);
-    if (words[2] > room)
-        return "it ends before the last of the tokens that its head counts: it was cut off";
+    uint32_t version = u16 ? LLMC_U16 : LLMC_U32, width = u16 ? 2 : 4;
+    if (words[1] != version)
+        return say("it begins as a file of llm.c's does, but of version %" PRIu32 ", where %" PRIu32
+                   " is known: write it anew as one of these",
+                   words[1], version);
+    uint64_t need = WEIR_LLMC_HEAD_BYTES + (uint64_t)words[2] * width;
+    if (need > file_bytes)
+        return say("it has %" PRIu64 " bytes, where the %" PRIu32 " tokens that its head counts "
+                   "need %" PRIu64 ": it was cut off; copy it anew from where it was made",
+                   file_bytes, words[2], need);
     file.begin = WEIR_LLMC_HEAD_BYTES;
     file.tokens = words[2];
     strcpy(file.dtype, u16 ? "<u2" : "<u4");
@@ -85,6 +104,26 @@ const char *weir_megatron_head(struct weir_megatron *out, const uint8_t *head, u
         return "it ends before the last of what its head counts: it was cut off";
     *out = m;
     return NULL;
+}
+
+int weir_megatron_end(const struct weir_survey *survey, const char *idx,
+                      const struct weir_megatron *head, uint64_t *out)
+{
+    uint8_t length[4], begin[8];
+    uint64_t lengths = WEIR_MEGATRON_HEAD_BYTES, begins = lengths + 4 * head->sequences, size;
+    *out = 0;
+    if (!head->sequences)
+        return 0;
+    int code = weir_survey_read(survey, idx, length, sizeof length, begins - sizeof length);
+    if (!code)
+        code = weir_survey_read(survey, idx, begin, sizeof begin,
+                                begins + 8 * head->sequences - sizeof begin);
+    if (code)
+        return code;
+    if (__builtin_mul_overflow(weir_load_le(length, 4), weir_dtype_bytes(head->dtype), &size) ||
+        __builtin_add_overflow(weir_load_le(begin, 8), size, out))
+        return weir_fail(EBADMSG, "'%s': its last sequence ends nowhere", idx);
+    return 0;
 }
 
 /* Two places of the same file, because the documents count sequences. */

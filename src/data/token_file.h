@@ -23,7 +23,8 @@ struct weir_token_file {
     char dtype[8]; /* "<u2", "<i4", …; "": the file does not say */
 };
 
-/* From the first bytes of a .bin, of `file_bytes`: NULL, or what is wrong with it. */
+/* From the first bytes of a .bin, of `file_bytes`: NULL, or what is wrong with it, which is
+ * borrowed until the thread's next call. */
 const char *weir_token_head(struct weir_token_file *out, const uint8_t *head, size_t size,
                             uint64_t file_bytes);
 /* The head of an llm.c file of so many tokens; width 2 or 4. */
@@ -35,6 +36,9 @@ struct weir_megatron {
 };
 /* From the first WEIR_MEGATRON_HEAD_BYTES of an .idx of `file_bytes`: NULL, or what is wrong. */
 const char *weir_megatron_head(struct weir_megatron *out, const uint8_t *head, uint64_t file_bytes);
+/* Where in the .bin the last sequence ends. */
+int weir_megatron_end(const struct weir_survey *survey, const char *idx,
+                      const struct weir_megatron *head, uint64_t *out);
 /* Calls fn with the byte of the .bin at which each document begins. */
 int weir_megatron_marks(weir_store *store, const char *key, const struct weir_shard_plan *shard,
                         weir_mark_fn fn, void *arg);

@@ -52,20 +52,6 @@ static bool find_idx(const struct weir_survey *survey, const char *bin,
     return weir_survey_find(survey, name, out);
 }
 
-static int read_head(const struct weir_survey *survey, const struct weir_survey_file *file,
-                     uint8_t *out, size_t room, size_t *got)
-{
-    char key[2 * WEIR_KEY_BYTES_MAX];
-    weir_object *obj;
-    snprintf(key, sizeof key, "%s%s", weir_survey_prefix(survey), file->key);
-    int code = weir_object_open(&obj, weir_survey_store(survey), key);
-    if (code)
-        return code;
-    code = weir_object_read(obj, out, room, 0, got);
-    weir_object_close(obj);
-    return code;
-}
-
 /* A word of the name, between what is no letter, says what such a file is for. */
 static bool is_named_so(const char *name)
 {
@@ -100,7 +86,7 @@ static int match(const struct weir_survey *survey)
             continue;
         if (find_idx(survey, file.key, &other))
             return 2;
-        if (!bins++ && !read_head(survey, &file, head, sizeof head, &got) &&
+        if (!bins++ && !weir_survey_head(survey, file.key, head, sizeof head, &got) &&
             (weir_token_head(&looked, head, got, file.size_bytes) || looked.begin))
             return 2;
         found |= is_said || (!strchr(file.key, '/') && is_named_so(file.key));
@@ -113,31 +99,59 @@ static int damaged(const struct weir_survey_file *file, const char *fault)
     return weir_fail(EBADMSG, "'%s': %s", file->key, fault);
 }
 
+/* The .bin ends where the last sequence of its .idx does. */
+static int check_end(struct weir_survey *survey, const struct weir_survey_file *bin,
+                     const struct weir_survey_file *idx, const struct weir_megatron *megatron)
+{
+    uint64_t end;
+    int code = weir_megatron_end(survey, idx->key, megatron, &end);
+    if (code || end == bin->size_bytes)
+        return code;
+    return weir_fail(EBADMSG,
+                     "'%s' has %" PRIu64 " bytes, where '%s' counts tokens in %" PRIu64
+                     ": %s; copy both anew from where they were made",
+                     bin->key, bin->size_bytes, idx->key, end,
+                     end > bin->size_bytes ? "it was cut off, or the .idx is another's"
+                                           : "the .idx is another's, or was cut off");
+}
+
+static int look_megatron(struct weir_survey *survey, const struct weir_survey_file *bin,
+                         const struct weir_survey_file *idx, struct weir_token_file *out)
+{
+    uint8_t head[WEIR_MEGATRON_HEAD_BYTES];
+    struct weir_megatron megatron;
+    size_t got = 0;
+    int code = weir_survey_fault(idx);
+    if (!code)
+        code = weir_survey_head(survey, idx->key, head, sizeof head, &got);
+    if (code)
+        return code;
+    const char *fault =
+        weir_megatron_head(&megatron, head, got < sizeof head ? got : idx->size_bytes);
+    if (fault)
+        return damaged(idx, fault);
+    *out = (struct weir_token_file){.tokens = bin->size_bytes};
+    memcpy(out->dtype, megatron.dtype, sizeof out->dtype);
+    return check_end(survey, bin, idx, &megatron);
+}
+
 /* What a .bin holds; *idx.key is NULL unless it is Megatron's. */
 static int look(struct weir_survey *survey, const struct weir_survey_file *bin,
                 struct weir_survey_file *idx, struct weir_token_file *out)
 {
     uint8_t head[WEIR_LLMC_HEAD_BYTES];
-    struct weir_megatron megatron;
     size_t got = 0;
-    const char *fault;
     idx->key = NULL;
-    if (!find_idx(survey, bin->key, idx)) {
-        int code = read_head(survey, bin, head, sizeof head, &got);
-        if (code)
-            return code;
-        fault = weir_token_head(out, head, got, bin->size_bytes);
-        return fault ? damaged(bin, fault) : 0;
-    }
-    int code = read_head(survey, idx, head, WEIR_MEGATRON_HEAD_BYTES, &got);
+    int code = weir_survey_fault(bin);
     if (code)
         return code;
-    fault = weir_megatron_head(&megatron, head, idx->size_bytes);
-    if (fault)
-        return damaged(idx, fault);
-    *out = (struct weir_token_file){.tokens = bin->size_bytes};
-    memcpy(out->dtype, megatron.dtype, sizeof out->dtype);
-    return 0;
+    if (find_idx(survey, bin->key, idx))
+        return look_megatron(survey, bin, idx, out);
+    code = weir_survey_head(survey, bin->key, head, sizeof head, &got);
+    if (code)
+        return code;
+    const char *fault = weir_token_head(out, head, got, bin->size_bytes);
+    return fault ? damaged(bin, fault) : 0;
 }
 
 /* Every token once: what makes no whole sample is one, too. */
@@ -204,6 +218,21 @@ static int agree(struct schema *schema, const struct weir_survey_file *bin,
     return 0;
 }
 
+/* A token that is not all there was not written so. */
+static int check_whole(const struct schema *schema, const struct weir_survey_file *bin,
+                       const struct weir_token_file *file)
+{
+    uint64_t rest = (bin->size_bytes - file->begin) % schema->width;
+    if (!rest)
+        return 0;
+    return weir_fail(EBADMSG,
+                     "'%s' has %" PRIu64 " bytes, which are %" PRIu64
+                     " tokens of %u bytes and %" PRIu64
+                     " more: it was cut off, or has tokens of another type (dtype=…)",
+                     bin->key, bin->size_bytes, (bin->size_bytes - file->begin) / schema->width,
+                     schema->width, rest);
+}
+
 static int option_number(const struct weir_survey *survey, const char *name, uint64_t min,
                          uint64_t max, uint64_t *out, bool *given)
 {
@@ -262,6 +291,8 @@ static int survey_tokens(struct weir_survey *survey)
         code = look(survey, &bin, &idx, &file);
         if (!code)
             code = agree(&schema, &bin, &file, given);
+        if (!code)
+            code = check_whole(&schema, &bin, &file);
         if (code)
             break;
         schema.has_marks |= idx.key != NULL;
@@ -416,6 +447,7 @@ static int add_starts(const struct schema *s, const struct weir_sample *sample,
     strcpy(out->dtype, "<i4");
     out->ndim = 1;
     out->shape[0] = count;
+    out->is_ragged = true;
     return 0;
 }
 

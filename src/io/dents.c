@@ -15,7 +15,7 @@ struct dirent64_raw {
     uint8_t type;
     char name[];
 };
-enum { TYPE_UNKNOWN = 0, TYPE_DIR = 4, TYPE_FILE = 8 };
+enum { TYPE_UNKNOWN = 0, TYPE_DIR = 4, TYPE_FILE = 8, TYPE_LINK = 10 };
 
 int weir_dents_open(struct weir_dents *dents, const struct weir_dir *dir)
 {
@@ -47,9 +47,18 @@ static char type_of(const struct weir_dents *dents, const struct dirent64_raw *e
         struct weir_sys_stat st;
         if (weir_sys->stat(dents->fd, entry->name, &st))
             return '?';
-        return st.is_dir ? 'd' : st.is_file ? 'f' : '?';
+        return st.is_dir ? 'd' : st.is_file ? 'f' : st.is_link ? 'l' : '?';
     }
-    return entry->type == TYPE_DIR ? 'd' : entry->type == TYPE_FILE ? 'f' : '?';
+    switch (entry->type) {
+    case TYPE_DIR:
+        return 'd';
+    case TYPE_FILE:
+        return 'f';
+    case TYPE_LINK:
+        return 'l';
+    default:
+        return '?';
+    }
 }
 
 int weir_dents_look(struct weir_dents *dents, const char **name)

@@ -20,8 +20,8 @@ int weir_dents_open(struct weir_dents *dents, const struct weir_dir *dir);
 void weir_dents_close(struct weir_dents *dents);
 /* Whether the next look asks the kernel. */
 bool weir_dents_is_empty(const struct weir_dents *dents);
-/* The entry that comes next, once more until weir_dents_skip(): its type, 'f', 'd', or '?' for what
- * is neither (links, pipes, "." and ".."); 0 at the end; -errno. */
+/* The entry that comes next, once more until weir_dents_skip(): its type, 'f', 'd', 'l' (a symbolic
+ * link) or '?' for what is none of these (pipes, "." and ".."); 0 at the end; -errno. */
 int weir_dents_look(struct weir_dents *dents, const char **name);
 void weir_dents_skip(struct weir_dents *dents);
 

@@ -35,6 +35,7 @@ struct level;
 struct item {
     char *name;
     bool is_dir, has_stat;
+    bool is_odd; /* no key: only its name is told */
     weir_kind kind;
     struct weir_blob_stat stat; /* what was seen ahead */
     struct level *read;         /* a directory that was read ahead; else NULL */
@@ -44,8 +45,9 @@ struct level {
     char *dir; /* "" or "a/b/" */
     struct item *items;
     size_t count, room, next;
-    size_t most;   /* items that it may have; 0: any number */
-    bool looks;    /* what they are is asked for with their names, one after the other */
+    size_t most; /* items that it may have; 0: any number */
+    bool looks;  /* what they are is asked for with their names, one after the other */
+    bool takes_odd;
     size_t looked; /* they were looked at up to here, */
     size_t read;   /* and directories were read ahead: */
     size_t ahead;  /* the next time so many; 0: none, they are large */
@@ -135,8 +137,14 @@ static int add_found(weir_store *store, struct level *level, char type, const ch
         name[size - 1] = 0;
     }
     snprintf(key, sizeof key, "%s%s", level->dir, name);
-    if (weir_key_check(key))
-        return 0;
+    if (weir_key_check(key)) {
+        if (!level->takes_odd || seals || weir_name_is_own(key))
+            return 0;
+        int code = level_add(level, name, type == 'd', WEIR_KIND_FOREIGN, NULL);
+        if (!code)
+            level->items[level->count - 1].is_odd = true;
+        return code;
+    }
     if (type == 'f' && seals) {
         int code = has_seal(store, key);
         if (code <= 0)
@@ -200,15 +208,18 @@ static void tidy(struct level *level)
 }
 
 /* All that is in a directory. -E2BIG: that is more than `most`, if that is not 0. */
-static int read_level(struct level *level, weir_store *store, const char *dir, size_t most,
+static int read_level(struct level *level, const weir_list *list, const char *dir, size_t most,
                       bool looks)
 {
-    *level =
-        (struct level){.dir = weir_strdup(dir), .most = most, .looks = looks, .ahead = AHEAD_MIN};
+    *level = (struct level){.dir = weir_strdup(dir),
+                            .most = most,
+                            .looks = looks,
+                            .takes_odd = list->flags & WEIR_LIST_ODD,
+                            .ahead = AHEAD_MIN};
     if (!level->dir)
         return weir_fail_memory();
-    int code = read_dir(store, level, WEIR_DIR_SEAL);
-    return code ? code : read_dir(store, level, "");
+    int code = read_dir(list->store, level, WEIR_DIR_SEAL);
+    return code ? code : read_dir(list->store, level, "");
 }
 
 /* ---- looking ahead ---- */
@@ -219,7 +230,7 @@ static void look_at(weir_store *store, struct level *level, size_t begin, size_t
     char key[2 * WEIR_NAME_BYTES_MAX];
     for (size_t i = begin; i < end; i++) {
         struct item *item = &level->items[i];
-        if (item->is_dir || item->has_stat || item->kind != WEIR_KIND_FOREIGN)
+        if (item->is_dir || item->has_stat || item->is_odd || item->kind != WEIR_KIND_FOREIGN)
             continue;
         snprintf(key, sizeof key, "%s%s", level->dir, item->name);
         item->has_stat = !weir_store_stat(store, key, &item->stat);
@@ -265,7 +276,7 @@ static int read_one(void *arg, uint64_t i)
         return 0;
     snprintf(dir, sizeof dir, "%s%s/", reading->level->dir, item->name);
     bool looks = list->flags & WEIR_LIST_DETAIL;
-    int code = read_level(level, list->store, dir, LOOK_AHEAD, looks);
+    int code = read_level(level, list, dir, LOOK_AHEAD, looks);
     if (code) {
         reading->has_large |= code == -E2BIG;
         level_free(level);
@@ -289,7 +300,7 @@ static void read_ahead(weir_list *list, struct level *level, size_t from)
     if (!level->ahead || from < level->read || list->ahead > AHEAD_ITEMS_MAX)
         return;
     for (; i < level->count && reading.count < level->ahead; i++)
-        if (level->items[i].is_dir)
+        if (level->items[i].is_dir && !level->items[i].is_odd)
             reading.dirs[reading.count++] = &level->items[i];
     level->read = i;
     level->ahead = level->ahead < AHEAD_MAX ? 2 * level->ahead : AHEAD_MAX;
@@ -309,7 +320,7 @@ static int enter(weir_list *list, const char *dir, struct level *read)
     struct level *level = read ? read : weir_alloc(sizeof *level);
     if (!level)
         return weir_fail_memory();
-    int code = read ? 0 : read_level(level, list->store, dir, 0, false);
+    int code = read ? 0 : read_level(level, list, dir, 0, false);
     /* A plain directory that became a link is not entered; what is sealed below it is listed. */
     if (code == -ELOOP && (list->depth || level->count))
         code = 0;
@@ -396,11 +407,23 @@ static void detail(weir_list *list, weir_entry *entry, const struct item *item)
     entry->time_ns = (uint64_t)stat.time_ns;
 }
 
+/* Why the name is no key. */
+static int odd_fault(const weir_list *list, const struct item *item)
+{
+    char key[2 * WEIR_NAME_BYTES_MAX], text[WEIR_TEXT_MAX + 16];
+    snprintf(key, sizeof key, "%.*s", (int)(strlen(list->key) - item->is_dir), list->key);
+    int code = weir_key_check(key);
+    snprintf(text, sizeof text, "%s: rename it", weir_fail_last());
+    return weir_fail_text(code, text);
+}
+
 /* `item` is where it was found, or NULL. 0: it was removed meanwhile, go on. */
 static int give(weir_list *list, const weir_entry **entry, weir_kind kind, const struct item *item)
 {
     list->entry = (weir_entry){.key = list->key, .kind = kind, .is_dir = item && item->is_dir};
-    if (!list->entry.is_dir && list->flags & WEIR_LIST_DETAIL)
+    if (item && item->is_odd)
+        list->entry.error = odd_fault(list, item);
+    else if (!list->entry.is_dir && list->flags & WEIR_LIST_DETAIL)
         detail(list, &list->entry, item);
     *entry = &list->entry;
     return list->entry.error != -ENOENT && list->entry.error != -ESTALE;
@@ -428,7 +451,7 @@ int weir_list_next(weir_list *list, const weir_entry **entry)
         struct item *item = &level->items[level->next++];
         snprintf(list->key, sizeof list->key, "%s%s%s", level->dir, item->name,
                  item->is_dir ? "/" : "");
-        if (!item->is_dir || !(list->flags & WEIR_LIST_RECURSIVE)) {
+        if (!item->is_dir || item->is_odd || !(list->flags & WEIR_LIST_RECURSIVE)) {
             if (give(list, entry, item->kind, item))
                 return 1;
             continue;

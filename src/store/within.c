@@ -95,9 +95,13 @@ static int find_path(struct weir_within *out, const char *path, const char *quer
         return fill(out, whole, NULL, query);
     if (!st.is_file)
         return weir_fail(EINVAL, "'%s' is neither a directory nor a file", path);
-    char *slash = strrchr(whole, '/');
-    *slash = 0;
-    return fill(out, whole, slash + 1, query);
+    /* A link's own name says what it is, and where it lies: it may lead to a nameless blob. */
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char dir[PATH_MAX];
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(base - path) : 1, slash ? path : ".");
+    if (!realpath(dir, whole))
+        return weir_fail(errno, "cannot look at '%s': %s", dir, weir_errno_text(errno));
+    return fill(out, whole, base, query);
 }
 
 /* Something that is no directory: all of it. */

@@ -1,8 +1,10 @@
 /* file.c - the file tier: any directory of any mounted file system. A name is a file; the engine's
  * own files are below .weir. Transfers go through the io engine, everything else is a task of a few
- * system calls. No symbolic link is followed below the root.
+ * system calls. Symbolic links that others made are followed to read, by OPEN, STAT and LIST; ones
+ * below .weir, and into one, are not, and nothing is written or removed behind one.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,7 @@ int weir_file_in_dir(struct weir_req *req, const char *name, enum weir_dirs_mode
     struct in_dir in = {req, fn};
     int code = weir_dirs_in(weir_file_tier_of(req)->dirs, name, mode, in_dir_call, &in);
     /* Below a file there is nothing, as on a tier without directories. */
-    if (code == -ENOTDIR && mode == WEIR_DIRS_FIND)
+    if (code == -ENOTDIR && (mode == WEIR_DIRS_FIND || mode == WEIR_DIRS_FOLLOW))
         code = -ENOENT;
     return code;
 }
@@ -87,6 +89,27 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
     return 0;
 }
 
+/* What a link stands for: 'd', 'f', '?' for one that leads back up and for what is neither, or
+ * -errno. One that cannot be followed is told as a file: who asks for it alone is told why. */
+static int link_type(struct file_tier *t, const struct weir_req *req, int dir, const char *name)
+{
+    char path[2 * WEIR_NAME_BYTES_MAX];
+    struct weir_sys_stat st;
+    if (weir_name_is_own(req->name))
+        return '?';
+    size_t size = (size_t)snprintf(path, sizeof path, "%s", req->name);
+    snprintf(path + size, sizeof path - size, "%s", name);
+    int fd = weir_dirs_open_link(t->dirs, dir, name, path, O_PATH, &st);
+    if (fd < 0)
+        return fd == -ELOOP || fd == -EACCES || fd == -ENAMETOOLONG ? 'f' : fd;
+    path[size ? size - 1 : 0] = 0; /* the directory, without its slash */
+    int is_above = st.is_dir ? weir_dirs_is_above(t->dirs, path, fd) : 0;
+    weir_sys->close(fd);
+    if (is_above < 0)
+        return is_above;
+    return st.is_file ? 'f' : st.is_dir && !is_above ? 'd' : '?';
+}
+
 /* One that cannot be seen is told as it is: who asks for it alone is told why. */
 static bool add_to_page(struct weir_req *req, size_t *used, int dir, char type, const char *name)
 {
@@ -109,6 +132,8 @@ static int fill_page(struct file_tier *t, struct weir_req *req)
         type = weir_dents_look(dents, &name);
         if (type == -ENOENT || type == -ESTALE)
             return 0; /* it was removed meanwhile: that is its end */
+        if (type == 'l' && (type = link_type(t, req, dents->fd, name)) < 0)
+            return type;
         if (type < 0)
             return weir_file_fail_at(t, type, "list", req->name);
         bool shown = type && type != '?' && (is_tmp || !weir_dents_is_silly(name));
@@ -126,7 +151,7 @@ static void do_list(struct weir_req *req)
     if (req->deep)
         code = weir_fail(ENOTSUP, "a directory is listed level by level");
     else if (!req->handle)
-        code = weir_file_in_dir(req, req->name, WEIR_DIRS_FIND, cursor_open);
+        code = weir_file_in_dir(req, req->name, WEIR_DIRS_FOLLOW, cursor_open);
     if (!code)
         code = fill_page(weir_file_tier_of(req), req);
     weir_req_take(req, code);
@@ -231,20 +256,13 @@ static void do_sweep(struct weir_req *req)
 static void file_submit(struct weir_tier *tier, struct weir_req *req)
 {
     static void (*const tasks[WEIR_OPS])(struct weir_req *) = {
-        [WEIR_OP_OPEN] = weir_file_open,
-        [WEIR_OP_CREATE] = weir_file_create,
-        [WEIR_OP_COMMIT] = weir_file_commit,
-        [WEIR_OP_LOAD] = weir_file_load,
-        [WEIR_OP_PUT] = weir_file_put,
-        [WEIR_OP_STAT] = weir_file_stat,
-        [WEIR_OP_REMOVE] = weir_file_remove,
-        [WEIR_OP_REMOVE_IF] = weir_file_remove_if,
-        [WEIR_OP_ALIAS] = weir_file_alias,
-        [WEIR_OP_LIST] = do_list,
-        [WEIR_OP_LEASE] = weir_file_lease,
-        [WEIR_OP_SPACE] = do_space,
-        [WEIR_OP_SWEEP] = do_sweep,
-        [WEIR_OP_MAP] = weir_file_map,
+        [WEIR_OP_OPEN] = weir_file_open,     [WEIR_OP_CREATE] = weir_file_create,
+        [WEIR_OP_COMMIT] = weir_file_commit, [WEIR_OP_LOAD] = weir_file_load,
+        [WEIR_OP_PUT] = weir_file_put,       [WEIR_OP_STAT] = weir_file_stat,
+        [WEIR_OP_REMOVE] = weir_file_remove, [WEIR_OP_REMOVE_IF] = weir_file_remove_if,
+        [WEIR_OP_ALIAS] = weir_file_alias,   [WEIR_OP_LIST] = do_list,
+        [WEIR_OP_LEASE] = weir_file_lease,   [WEIR_OP_SPACE] = do_space,
+        [WEIR_OP_SWEEP] = do_sweep,          [WEIR_OP_MAP] = weir_file_map,
     };
     struct file_tier *t = (struct file_tier *)tier;
     req->io.context = t;

@@ -56,7 +56,8 @@ int weir_file_stat_in(struct file_tier *t, struct weir_dir *dir, const char *bas
 int weir_file_same(struct file_tier *t, struct weir_dir *dir, const char *base,
                    const struct weir_req *req);
 /* A second descriptor of the same file that goes around the page cache, or -errno. */
-int weir_file_open_direct(struct weir_dir *dir, const char *base, uint64_t ino, int flags);
+int weir_file_open_direct(struct weir_dir *dir, const char *base, const struct weir_sys_stat *same,
+                          int flags);
 
 /* ---- file_sink.c ---- */
 

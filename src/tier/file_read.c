@@ -5,6 +5,7 @@
 
 #include "tier/file.h"
 #include "util/err.h"
+#include "util/key.h"
 #include "util/sys.h"
 
 static void blob_close(struct weir_handle *handle)
@@ -14,11 +15,16 @@ static void blob_close(struct weir_handle *handle)
     free(blob);
 }
 
-/* Opens a plain file for reading; a link, a pipe or a directory is not one. */
+/* Opens a plain file for reading; a pipe or a directory is not one. */
 static int open_plain(struct file_tier *t, struct weir_dir *dir, const char *base, const char *name,
-                      struct weir_sys_stat *st)
+                      bool follows, struct weir_sys_stat *st)
 {
     int fd = weir_sys->open(dir->fd, base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd == -ELOOP && follows) {
+        fd = weir_dirs_open_link(t->dirs, dir->fd, base, name, O_RDONLY | O_NONBLOCK, st);
+        if (fd < 0)
+            return fd;
+    }
     if (fd == -ELOOP)
         return weir_fail(ELOOP,
                          "'%s/%s' is a symbolic link, which Weir does not follow inside a store: "
@@ -38,13 +44,14 @@ static int open_plain(struct file_tier *t, struct weir_dir *dir, const char *bas
     return fd;
 }
 
-int weir_file_open_direct(struct weir_dir *dir, const char *base, uint64_t ino, int flags)
+int weir_file_open_direct(struct weir_dir *dir, const char *base, const struct weir_sys_stat *same,
+                          int flags)
 {
     struct weir_sys_stat st;
-    int fd = weir_sys->open(dir->fd, base, flags | O_DIRECT | O_NOFOLLOW, 0);
+    int fd = weir_sys->open(dir->fd, base, flags | O_DIRECT | O_NONBLOCK, 0);
     if (fd < 0)
         return fd;
-    if (weir_sys->fstat(fd, &st) || st.ino != ino) {
+    if (weir_sys->fstat(fd, &st) || st.ino != same->ino || st.dev != same->dev) {
         weir_sys->close(fd);
         return -ESTALE;
     }
@@ -63,7 +70,8 @@ static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
                    struct weir_req *req)
 {
     struct weir_sys_stat st;
-    int fd = open_plain(t, dir, base, req->name, &st);
+    bool follows = !weir_name_is_own(req->name);
+    int fd = open_plain(t, dir, base, req->name, follows, &st);
     if (fd < 0)
         return fd;
     struct file_blob *blob = weir_alloc(sizeof *blob);
@@ -78,7 +86,8 @@ static int open_in(struct file_tier *t, struct weir_dir *dir, const char *base,
     if (req->around)
         blob->file.dfd = fd;
     else if (st.size >= WEIR_IO_DIRECT_BYTES_MIN) /* else it is not worth a second descriptor */
-        blob->file.dfd = weir_file_open_direct(dir, base, st.ino, O_RDONLY);
+        blob->file.dfd =
+            weir_file_open_direct(dir, base, &st, O_RDONLY | (follows ? 0 : O_NOFOLLOW));
     req->handle = &blob->handle;
     req->stat = (struct weir_blob_stat){st.size, st.mtime_ns};
     return 0;
@@ -88,7 +97,7 @@ int weir_file_load_in(struct file_tier *t, struct weir_dir *dir, const char *bas
                       struct weir_req *req)
 {
     struct weir_sys_stat st;
-    int fd = open_plain(t, dir, base, req->name, &st);
+    int fd = open_plain(t, dir, base, req->name, false, &st);
     if (fd < 0)
         return fd;
     int code = 0;
@@ -132,18 +141,43 @@ int weir_file_same(struct file_tier *t, struct weir_dir *dir, const char *base,
     return a.ino == b.ino && a.dev == b.dev ? 0 : weir_fail(ESTALE, "not the same file");
 }
 
+/* What a link stands for, for one that is not the engine's own. */
+static int look_at(struct file_tier *t, struct weir_dir *dir, const char *base, const char *name,
+                   struct weir_sys_stat *st)
+{
+    int code = weir_sys->stat(dir->fd, base, st);
+    if (code == -ENOENT && dir->by_link)
+        return weir_fail(ELOOP,
+                         "there is no '%s/%s', which would be behind a symbolic link, where Weir "
+                         "writes nothing",
+                         weir_dirs_root(t->dirs), name);
+    if (code)
+        return weir_file_fail_at(t, code, "stat", name);
+    if (!st->is_link || weir_name_is_own(name))
+        return 0;
+    int fd = weir_dirs_open_link(t->dirs, dir->fd, base, name, O_PATH, st);
+    if (fd < 0)
+        return fd;
+    weir_sys->close(fd);
+    return 0;
+}
+
 int weir_file_stat_in(struct file_tier *t, struct weir_dir *dir, const char *base,
                       struct weir_req *req)
 {
-    struct weir_sys_stat st;
-    int code = req->handle ? weir_file_same(t, dir, base, req) : 0;
-    if (code)
-        return code;
+    struct weir_sys_stat st, held;
     if (req->sync)
         weir_dirs_refresh(t->dirs, dir);
-    code = weir_sys->stat(dir->fd, base, &st);
+    int code = look_at(t, dir, base, req->name, &st);
     if (code)
-        return weir_file_fail_at(t, code, "stat", req->name);
+        return code;
+    if (req->handle) {
+        code = weir_sys->fstat(((struct file_blob *)req->handle)->file.fd, &held);
+        if (code)
+            return weir_file_fail_at(t, code, "stat", req->name);
+        if (st.ino != held.ino || st.dev != held.dev)
+            return weir_fail(ESTALE, "not the same file");
+    }
     if (!st.is_file)
         return weir_fail(ENOENT, "'%s/%s' is not a plain file", weir_dirs_root(t->dirs), req->name);
     /* Its maker may not have lived to do this. */
@@ -155,7 +189,7 @@ int weir_file_stat_in(struct file_tier *t, struct weir_dir *dir, const char *bas
 
 void weir_file_open(struct weir_req *req)
 {
-    weir_req_take(req, weir_file_in_dir(req, req->name, WEIR_DIRS_FIND, open_in));
+    weir_req_take(req, weir_file_in_dir(req, req->name, WEIR_DIRS_FOLLOW, open_in));
 }
 
 void weir_file_load(struct weir_req *req)
@@ -165,7 +199,7 @@ void weir_file_load(struct weir_req *req)
 
 void weir_file_stat(struct weir_req *req)
 {
-    weir_req_take(req, weir_file_in_dir(req, req->name, WEIR_DIRS_FIND, weir_file_stat_in));
+    weir_req_take(req, weir_file_in_dir(req, req->name, WEIR_DIRS_FOLLOW, weir_file_stat_in));
 }
 
 /* Touching a mapping of a file that its server has forgotten would kill the process (SIGBUS). */

@@ -95,10 +95,10 @@ static void sink_allocate_ahead(struct file_sink *sink)
 static int open_direct_sink(struct file_sink *sink, const struct weir_sys_stat *st)
 {
     const struct weir_tmp *tmp = &sink->tmp;
-    int fd = weir_file_open_direct(tmp->dir, tmp->base, st->ino, O_WRONLY);
+    int fd = weir_file_open_direct(tmp->dir, tmp->base, st, O_WRONLY | O_NOFOLLOW);
     if (fd != -EACCES || weir_sys->fchmod(tmp->fd, st->mode | 0200))
         return fd;
-    fd = weir_file_open_direct(tmp->dir, tmp->base, st->ino, O_WRONLY);
+    fd = weir_file_open_direct(tmp->dir, tmp->base, st, O_WRONLY | O_NOFOLLOW);
     weir_sys->fchmod(tmp->fd, st->mode);
     return fd;
 }

@@ -25,7 +25,8 @@
  *    does not mind (`blind`).
  *  - LIST gives one directory level in no order: pages of (type 'f' or 'd', name, NUL), result
  *    says how many; 0 is the end. What is added or removed meanwhile may or may not show. One that
- *    is to `look` may give files as (type 'F', name, NUL, struct weir_blob_stat). A `deep`
+ *    is to `look` may give files as (type 'F', name, NUL, struct weir_blob_stat). A symbolic link
+ *    is what it leads to, as for STAT and OPEN, but not for what writes or removes. A `deep`
  *    one gives all files below, their names with slashes, where a tier has no directories (else
  *    -ENOTSUP): that is one pass, where a walk through levels is one for each.
  *  - ALIAS gives people a second, plain name (one that is just that already is as good); tiers

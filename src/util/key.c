@@ -70,12 +70,11 @@ static const char *key_fault(const char *key, bool *too_long)
     }
 }
 
-/* Quotes what is printable of a bad key, so that an error never garbles a terminal. */
-static void quote(char *out, size_t size, const char *key)
+void weir_key_quote(char *out, size_t size, const char *name)
 {
     size_t used = 0;
-    for (const unsigned char *s = (const unsigned char *)key; *s && used + 8 < size; s++) {
-        if (used > 80) {
+    for (const unsigned char *s = (const unsigned char *)name; *s; s++) {
+        if (used + 8 >= size) {
             memcpy(out + used, "...", 3);
             used += 3;
             break;
@@ -94,8 +93,8 @@ int weir_key_check(const char *key)
     const char *fault = key_fault(key, &too_long);
     if (!fault)
         return 0;
-    char quoted[128];
-    quote(quoted, sizeof quoted, key);
+    char quoted[96]; /* so that an error never garbles a terminal, nor fills it */
+    weir_key_quote(quoted, sizeof quoted, key);
     return weir_fail(too_long ? ENAMETOOLONG : EINVAL, "'%s' cannot be a key: %s", quoted, fault);
 }
 
@@ -119,9 +118,9 @@ bool weir_name_is_own(const char *name)
 
 const char *weir_name_kept(const char *name)
 {
-    static const char *const own[] = {WEIR_DIR_SEAL, WEIR_DIR_DATA,  WEIR_DIR_LEARN, WEIR_DIR_LOG,
-                                      WEIR_DIR_SET,  WEIR_DIR_LEASE, WEIR_DIR_TMP,
-                                      WEIR_DIR_SPARE};
+    static const char *const own[] = {WEIR_DIR_SEAL, WEIR_DIR_DATA, WEIR_DIR_LEARN,
+                                      WEIR_DIR_LOG,  WEIR_DIR_SET,  WEIR_DIR_LEASE,
+                                      WEIR_DIR_TMP,  WEIR_DIR_SPARE};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (!strncmp(name, own[i], strlen(own[i])))
             return own[i];

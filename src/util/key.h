@@ -32,6 +32,8 @@
 int weir_key_check(const char *key);
 /* The same for what a person gives as a prefix: "" and one trailing '/' are allowed. */
 int weir_prefix_check(const char *prefix);
+/* A name of any bytes as printable ASCII; what has no room becomes "...". size: at least 16. */
+void weir_key_quote(char *out, size_t size, const char *name);
 /* Is that ".weir" or below it? */
 bool weir_name_is_own(const char *name);
 /* The leading part of a name whose directories stay although they are empty. Borrowed. */

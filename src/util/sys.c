@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -125,6 +126,17 @@ static int real_fstat(int fd, struct weir_sys_stat *out)
     if (fstat(fd, &st) < 0)
         return -errno;
     stat_fill(out, &st);
+    return 0;
+}
+
+static int real_path_of(int fd, char *out, size_t room)
+{
+    char name[32];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(name, out, room - 1);
+    if (size < 0)
+        return -errno;
+    out[size] = 0;
     return 0;
 }
 
@@ -411,6 +423,7 @@ const struct weir_sys weir_sys_real = {
     .stat = real_stat,
     .fstat = real_fstat,
     .fstat_now = real_fstat_now,
+    .path_of = real_path_of,
     .fchmod = real_fchmod,
     .touch = real_touch,
     .recyclable = real_recyclable,

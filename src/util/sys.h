@@ -49,6 +49,9 @@ struct weir_sys {
     /* The same, asked of a server that has it anew, whatever is remembered here; what is remembered
      * of names in a directory is then as new. */
     int (*fstat_now)(int fd, struct weir_sys_stat *st);
+    /* Where it lies, without a link in the way: an absolute path, which is cut where there is no
+     * room for it. */
+    int (*path_of)(int fd, char *out, size_t room);
     int (*fchmod)(int fd, unsigned mode);
     int (*touch)(int fd); /* modified now */
     /* 0 if the file's next owner would get nothing but its bytes, owner and mode with it: -EBUSY

@@ -2,6 +2,7 @@
 shown; a kill costs little; what is not there or wrong is said in one line."""
 import io
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -168,6 +169,106 @@ def test_what_is_wrong_is_said(data, tmp_path):
     assert "NAME=VALUE" in data.fails("data", "ls", "d", "-O", "seq_len", rc=2)
     assert "cache" in data.fails("data", "ls", "d", "--cache", "d/a.bin")
     assert data.json("data", "ls", "nowhere", rc=1)["error"]["code"] == "ENOENT"
+
+
+def hub(data, tmp_path, shards):
+    """A snapshot as the Hugging Face hub leaves it: links to blobs, whose names say nothing."""
+    (tmp_path / "snapshot").mkdir()
+    for name, content in shards.items():
+        data.file(f"blobs/{name.encode().hex()}", content)
+        (tmp_path / "snapshot" / name).symlink_to(f"../blobs/{name.encode().hex()}")
+
+
+def test_links_to_files_are_files(data, tmp_path):
+    hub(data, tmp_path, {f"{k}.tar": tar([(f"{k}{i}", {"txt": b"hi"}) for i in range(3)])
+                         for k in "abc"})
+    data.file("snapshot/d.tar", tar([("d", {"txt": b"there"})]))
+    before = data.json("data", "index", "snapshot")
+    assert (before["format"], before["samples"], before["shards"]) == ("wds", 10, 4)
+    assert data("data", "cat", "snapshot", "4", "--field", "__key__").out == "b1"
+    assert data("data", "cat", "snapshot/c.tar", "2", "--field", "__key__").out == "c2"
+    data("data", "manifest", "snapshot")
+    data("data", "verify", "snapshot")
+    assert "c.tar" in (tmp_path / "snapshot/SHA256SUMS").read_text()
+    blob = (tmp_path / "snapshot/b.tar").resolve()
+    blob.write_bytes(tar([("new", {"txt": b"hi"})]))  # behind the link
+    after = data.json("data", "index", "snapshot")
+    assert after["built"] and after["samples"] == 8
+    blob.unlink()
+    assert "b.tar' is a symbolic link, and there is nothing" in data.fails("data", "ls", "snapshot")
+    (tmp_path / "snapshot/b.tar").unlink()
+    for name in ("latest", ".#a.tar"):  # what is no shard may lead nowhere
+        (tmp_path / "snapshot" / name).symlink_to("user@host.1:2")
+    assert data.json("data", "index", "snapshot")["samples"] == 7
+
+
+def test_links_to_directories_are_directories(data, tmp_path):
+    """Many, so that they are read ahead by threads; one of them leads up and one in a circle."""
+    (tmp_path / "tree/real").mkdir(parents=True)
+    for i in range(40):
+        data.file(f"there/{i:02}/x.txt", f"{i}")
+        (tmp_path / f"there/{i:02}/y.txt").symlink_to("x.txt")
+        (tmp_path / f"tree/{i:02}").symlink_to(f"../there/{i:02}")
+    data.file("tree/real/x.txt", "real")
+    (tmp_path / "tree/real/up").symlink_to("..")
+    (tmp_path / "there/07/again").symlink_to("../../tree")
+    (tmp_path / "tree/pipes").mkdir()
+    os.mkfifo(tmp_path / "tree/pipes/pipe")
+    assert data.json("data", "index", "tree")["samples"] == 81
+    assert data("data", "cat", "tree", "15", "--field", "path").out == "07/y.txt"
+    assert data("data", "cat", "tree", "15", "--field", "data").out == "7"
+    many = data("ls", "-r", "--store", "tree").lines
+    assert len(many) == 81 and many == data("ls", "-r", "--store", "tree").lines
+    assert len(data("ls", "-r", "-l", "--store", "tree").lines) >= 81
+
+
+@pytest.mark.parametrize("name, shown", [
+    (b"a\xff.tar", r"a\xff.tar"), (b"a\n.tar", r"a\x0a.tar"), (b"x" * 221 + b".tar", "xxx"),
+    (b"dir\xff/a.tar", r"dir\xff")])
+def test_a_name_that_is_no_key_is_named(data, tmp_path, name, shown):
+    data.file("d/b.tar", tar([("b", {"txt": b"hi"})]))
+    path = os.path.join(os.fsencode(tmp_path), b"d", name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(tar([("a", {"txt": b"hi"})]))
+    for command in ("ls", "index", "manifest"):
+        text = data.fails("data", command, "d")
+        assert shown in text and "rename it" in text
+    for options in ([], ["--format", "files"]):
+        assert "rename it" in data.fails("data", "ls", "d", *options)
+    os.renames(path, os.path.join(os.fsencode(tmp_path), b"d/c.tar"))
+    assert data.json("data", "index", "d")["samples"] == 2
+
+
+def test_names_that_nobody_misses(data, tmp_path):
+    """Hidden, an editor's, or of another kind than the shards."""
+    data.file("d/b.tar", tar([("b", {"txt": b"hi"})]))
+    for name in (b".hid\xff.tar", b"b.tar~", b"notes\xff.txt"):
+        with open(os.path.join(os.fsencode(tmp_path), b"d", name), "wb"):
+            pass
+    os.mkdir(os.path.join(os.fsencode(tmp_path), b"d/.dir\xff"))
+    assert data.json("data", "index", "d")["samples"] == 1
+    assert r"notes\xff.txt" in data.fails("data", "manifest", "d")
+    os.unlink(os.path.join(os.fsencode(tmp_path), b"d/notes\xff.txt"))
+    data("data", "manifest", "d")
+
+
+def test_shards_of_mds_are_never_plain_files(data):
+    for text in ('{"shards": [], "version": 2}', '{"version": 2, "shards": []}'):
+        data.file("empty/index.json", text)
+        assert "format 'mds'" in data.fails("data", "index", "empty")
+        assert "it has no samples" in data.fails("data", "index", "empty")
+    data.file("alone/shard.00000.mds.zstd")
+    text = data.fails("data", "index", "alone")
+    assert "'index.json' is missing, which says what is in 'shard.00000.mds.zstd'" in text
+    assert "--format files" in text
+    assert data.json("data", "index", "alone", "--format", "files")["format"] == "files"
+    data.file("above/train/shard.00000.mds")
+    assert "'train/index.json' is missing" in data.fails("data", "index", "above")
+    data.file("above/train/index.json", "{}")
+    assert "has its own index.json: open 'train'" in data.fails("data", "index", "above")
+    data.file("other/index.json", '{"shards": 3}')
+    assert data.json("data", "index", "other")["format"] == "files"
 
 
 def test_a_damaged_shard_is_named(data, tmp_path):

@@ -159,22 +159,28 @@ def test_a_directory_that_is_no_store(weir):
     assert weir("ls", "-r", *at).lines == ["a", "b/c"]
 
 
-def test_symbolic_links_inside_are_refused(weir):
+def test_symbolic_links_are_read_and_never_written(weir):
     weir.put("sealed")
-    weir.file("secret", "secret")
-    (weir.store / "link").symlink_to("../secret")
-    (weir.store / "dir").symlink_to("..")
-    assert weir.keys() == ["sealed"]
-    assert "is a symbolic link" in weir.fails("cat", "link")
-    assert "secret" not in weir("cat", "dir/secret", rc=1).out
-    weir.fails("rm", "link")
-    assert "is a symbolic link" in weir.fails("put", "-", "dir/x", input="x")
-    # A link's own name can be a key; it only gets no plain file.
-    weir("put", "-", "link", input="mine")
-    assert weir("cat", "link").out == "mine"
-    weir("rm", "link")
-    assert (weir.cwd / "secret").read_text() == "secret"
-    assert (weir.store / "link").is_symlink() and not (weir.cwd / "x").exists()
+    weir.file("theirs/file", "file")
+    (weir.store / "link").symlink_to("../theirs/file")
+    (weir.store / "dir").symlink_to("../theirs")
+    (weir.store / "up").symlink_to("..")
+    (weir.store / "own").symlink_to(".weir")
+    (weir.cwd / "theirs/back").symlink_to("../weir-store")
+    assert weir.keys() == ["dir/file", "link", "own", "sealed"]
+    assert weir("cat", "link").out == weir("cat", "dir/file").out == "file"
+    for key in ("up/theirs/file", "own/store", "dir/back/sealed"):
+        assert "symbolic link" in weir.fails("cat", key)
+    for key in ("link", "dir/file"):
+        assert "did not write" in weir.fails("rm", key)
+        assert "exists already" in weir.fails("put", "-", key, input="x")
+        weir("verify", key)
+    assert "symbolic link" in weir.fails("put", "-", "dir/x", input="x")
+    assert "symbolic link" in weir.fails("put", "-", "up/x", input="x")
+    weir("gc", "--now")
+    assert (weir.store / "link").is_symlink() and (weir.store / "dir").is_symlink()
+    assert sorted(p.name for p in (weir.cwd / "theirs").iterdir()) == ["back", "file"]
+    assert not (weir.cwd / "x").exists() and weir("cat", "sealed").rc == 0
 
 
 def nobody():

@@ -116,6 +116,20 @@ def test_batches_as_lists(lines):
         weir.Dataset(lines, collate="heap")
 
 
+def test_starts_are_always_ragged(tmp_path):
+    """However many documents begin in the samples of a batch: none, as many in each, or not."""
+    tokens = np.ones(81, "<u2")
+    tokens[[42, 52, 61, 63]] = 0  # in samples 4 and 5 one, in 6 two, in 7 none
+    tokens.tofile(tmp_path / "train.bin")
+    with weir.Dataset(tmp_path, format="tokens", seq_len=10, eot=0, batch_size=2,
+                      shuffle=False, epochs=1) as ds:
+        got = [batch["starts"] for batch in ds]
+        assert {type(starts) for starts in got} == {weir.Ragged}
+        assert [[list(one) for one in starts] for starts in got] == [
+            [[], []], [[], []], [[3], [3]], [[2, 4], []]]
+        assert {batch["tokens"].shape for batch in ds} == {(2, 11)}
+
+
 def test_one_sample(lines):
     ds = weir.Dataset(lines)
     assert ds.samples == N

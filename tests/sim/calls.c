@@ -188,6 +188,13 @@ static int call_run(const char *const *argv, char *out, size_t size)
     return -ENOENT;
 }
 
+/* There are no links that lead anywhere: nobody gets so far as to ask. */
+static int call_path_of(int fd, char *out, size_t room)
+{
+    (void)fd, (void)out, (void)room;
+    return -ENOSYS;
+}
+
 /* No call that can fail: it only asks. */
 static int call_resident(int fd, uint64_t off, uint64_t len)
 {
@@ -273,6 +280,7 @@ const struct weir_sys sim_sys = {
     .fstat = call_fstat,
     .run = call_run,
     .fstat_now = call_fstat,
+    .path_of = call_path_of,
     .fchmod = call_fchmod,
     .touch = call_touch,
     .recyclable = call_recyclable,

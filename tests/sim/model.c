@@ -109,6 +109,8 @@ static void check_list(struct sim_model *model, weir_store *store)
     int code;
     OK(weir_list_open(&list, store, "", WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL));
     while ((code = weir_list_next(list, &entry)) == 1) {
+        if (entry->error == -ELOOP) /* a link that leads nowhere is listed, too */
+            continue;
         struct sim_fact *fact = sim_model_fact(model, entry->key);
         CHECK(!entry->is_dir && !entry->error);
         CHECK(fact->may[0] != SIM_ABSENT);

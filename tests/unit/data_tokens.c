@@ -137,7 +137,7 @@ static void a_bad_idx_is_refused(void)
 {
     const char *dir = dataset_dir();
     size_t size;
-    tokens_megatron(dir, "x", (uint32_t[]){50, 50}, 2);
+    tokens_megatron(dir, "x", (uint32_t[]){50, 30, 20}, 3);
     const char *path = strdup(path_in(dir, "x.idx"));
     uint8_t *idx = file_read(path, &size);
     file_write(path, idx, size - 1);
@@ -148,11 +148,11 @@ static void a_bad_idx_is_refused(void)
     file_write(path, idx, size);
     refused(dir, "seq_len=10", -EBADMSG, "no tokens");
     idx[17] = 8;
-    weir_store_le(idx + 34 + 8 + 8, 1 << 20, 8); /* the second one begins far behind the end */
+    weir_store_le(idx + 34 + 12 + 8, 1 << 20, 8); /* the second one begins far behind the end */
     file_write(path, idx, size);
     refused(dir, "seq_len=10", -EBADMSG, "behind the end");
-    weir_store_le(idx + 34 + 8 + 8, 100, 8);
-    weir_store_le(idx + 34 + 24 + 8, 99, 8); /* a document of no sequence */
+    weir_store_le(idx + 34 + 12 + 8, 100, 8);
+    weir_store_le(idx + 34 + 36 + 8, 99, 8); /* a document of no sequence */
     file_write(path, idx, size);
     refused(dir, "seq_len=10", -EBADMSG, "no sequence");
     weir_store_le(idx + 18, UINT64_MAX / 2, 8);
@@ -160,6 +160,42 @@ static void a_bad_idx_is_refused(void)
     refused(dir, "seq_len=10", -EBADMSG, "cut off");
     free(idx);
     free((char *)path);
+}
+
+/* A .bin of another size than its .idx says, half a token, and a head that nobody knows. */
+static void a_size_that_is_not_so_is_refused(void)
+{
+    const char *dir = dataset_dir();
+    uint8_t bytes[4200] = {0};
+    tokens_megatron(dir, "x", (uint32_t[]){1000, 3000}, 2);
+    weir_data_close(data_at(dir, "seq_len=10", 0));
+    const size_t sizes[] = {0, 2100, 2101, 7998, 7999, 8001, 8002};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char text[128];
+        CHECK(truncate(path_in(dir, "x.bin"), (off_t)sizes[i]) == 0);
+        snprintf(text, sizeof text, "'x.bin' has %zu bytes, where 'x.idx' counts tokens in 8000",
+                 sizes[i]);
+        refused(dir, "seq_len=10", -EBADMSG, text);
+    }
+    const char *one = dataset_dir();
+    tokens_megatron(one, "x", (uint32_t[]){2000}, 1);
+    CHECK(truncate(path_in(one, "x.bin"), 1000) == 0);
+    refused(one, "seq_len=10", -EBADMSG, "copy both anew");
+    const char *bare = dataset_dir();
+    file_write(path_in(bare, "train.bin"), bytes, 1999);
+    refused(bare, "seq_len=10", -EBADMSG, "has 1999 bytes, which are 999 tokens of 2 bytes and 1");
+    file_write(path_in(bare, "train.bin"), bytes, 1998);
+    refused(bare, "seq_len=10&dtype=u32", -EBADMSG, "another type (dtype=");
+    const char *llmc = dataset_dir();
+    tokens_llmc(path_in(llmc, "a.bin"), 0, 100, 2, 101);
+    refused(llmc, NULL, -EBADMSG, "has 1224 bytes, where the 101 tokens that its head counts need");
+    tokens_llmc(path_in(llmc, "a.bin"), 0, 1502, 2, 1500);
+    CHECK(truncate(path_in(llmc, "a.bin"), 4027) == 0); /* more than it counts, and half a token */
+    refused(llmc, NULL, -EBADMSG, "2 bytes and 1 more");
+    weir_store_le(bytes, 20240520, 4);
+    weir_store_le(bytes + 4, 9, 4);
+    file_write(path_in(llmc, "a.bin"), bytes, sizeof bytes);
+    refused(llmc, NULL, -EBADMSG, "'a.bin': it begins as a file of llm.c's does, but of version 9");
 }
 
 /* ---- writing ---- */
@@ -233,6 +269,7 @@ int main(void)
     RUN(documents_by_megatron);
     RUN(what_is_wrong_is_said);
     RUN(a_bad_idx_is_refused);
+    RUN(a_size_that_is_not_so_is_refused);
     RUN(what_is_written_is_read);
     RUN(what_does_not_fit_is_not_written);
     return TEST_RESULT;

@@ -162,19 +162,87 @@ static void forgotten_by_gc(void)
     CHECK(!learned("v") && learned("f"));
 }
 
-/* Links, directories and pipes are not files. */
+/* Directories and pipes are not files. */
 static void not_files(void)
 {
-    CHECK(symlink("/etc/hostname", path_in(dir, "link")) == 0);
     CHECK(mkdir(path_in(dir, "directory"), 0755) == 0);
     CHECK(mkfifo(path_in(dir, "pipe"), 0644) == 0);
-    CHECK_EQ(get_code(store, "link"), -ELOOP);
-    CHECK(strstr(weir_error_text(), "symbolic link"));
     CHECK_EQ(get_code(store, "directory"), -ENOENT);
     CHECK_EQ(get_code(store, "pipe"), -ENOENT);
     CHECK_EQ(get_code(store, "f/below"), -ENOENT);
-    CHECK(symlink("/etc", path_in(dir, "linked-directory")) == 0);
-    CHECK_EQ(get_code(store, "linked-directory/hostname"), -ELOOP);
+}
+
+static void link_at(const char *target, const char *name)
+{
+    unlink(path_in(dir, name));
+    CHECK(symlink(target, path_in(dir, name)) == 0);
+}
+
+/* What a link of theirs leads to is as what they put there; what changes behind it is noticed. */
+static void links_are_followed(void)
+{
+    const char *elsewhere = tmp_path("elsewhere");
+    CHECK(mkdir(elsewhere, 0755) == 0 && mkdir(path_in(elsewhere, "sub"), 0755) == 0);
+    place("blob", 5 << 20, 1); /* large enough for direct I/O */
+    CHECK(rename(path_in(dir, "blob"), path_in(elsewhere, "sub/blob")) == 0);
+    link_at(path_in(elsewhere, "sub/blob"), "link");
+    link_at(elsewhere, "directory-link");
+    for (int again = 0; again < 2; again++) {
+        get_seed(store, "link", 5 << 20, 1);
+        get_seed(store, "directory-link/sub/blob", 5 << 20, 1);
+        OK(weir_verify(store, "link", NULL, NULL));
+    }
+    CHECK(learned("link"));
+    place("blob", 3000, 2);
+    CHECK(rename(path_in(dir, "blob"), path_in(elsewhere, "sub/blob")) == 0);
+    get_seed(store, "link", 3000, 2);
+    link_at("f", "link");
+    CHECK_EQ(weir_remove(store, "link"), -EPERM);
+    CHECK_EQ(weir_remove(store, "directory-link/sub/blob"), -EPERM);
+    weir_put *put;
+    CHECK_EQ(weir_put_open(&put, store, "link", NULL), -EEXIST);
+    CHECK_EQ(weir_put_open(&put, store, "directory-link/new", NULL), -ELOOP);
+    OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
+    CHECK(path_there(path_in(dir, "link")) && path_there(path_in(elsewhere, "sub/blob")));
+    CHECK_EQ(tree_files(elsewhere), 1);
+}
+
+/* Links that lead nowhere, in a circle, up, or to what is a store's own. */
+static void links_that_are_not_followed(void)
+{
+    put_seed(store, "own", 100, 3);
+    link_at("nowhere", "dangling");
+    CHECK_EQ(get_code(store, "dangling"), -ELOOP);
+    CHECK(strstr(weir_error_text(), "nothing where it leads"));
+    link_at("circle", "circle");
+    CHECK_EQ(get_code(store, "circle"), -ELOOP);
+    link_at(".", "self");
+    link_at("..", "up");
+    CHECK_EQ(get_code(store, "self/f"), -ELOOP);
+    CHECK_EQ(get_code(store, "up/x"), -ELOOP);
+    CHECK(strstr(weir_error_text(), "above it"));
+    link_at(".weir", "engine");
+    link_at(".weir/store", "marker");
+    CHECK_EQ(get_code(store, "engine/store"), -ELOOP);
+    CHECK_EQ(get_code(store, "marker"), -ELOOP);
+    CHECK(strstr(weir_error_text(), "into a directory .weir"));
+    const char *other = tmp_path("other");
+    weir_store_close(store_at(other, NULL));
+    link_at(other, "other");
+    CHECK_EQ(get_code(store, "other/.weir/store"), -ELOOP);
+    /* A link in the place of an engine's own directory or file. */
+    char *seals = strdup(path_in(dir, ".weir/seal")), *moved = strdup(path_in(dir, ".weir/moved"));
+    CHECK(rename(seals, moved) == 0 && symlink("moved", seals) == 0);
+    weir_store *again = store_at(dir, NULL);
+    CHECK_EQ(get_code(again, "own"), -ELOOP);
+    weir_store_close(again);
+    CHECK(unlink(seals) == 0 && rename(moved, seals) == 0);
+    free(seals);
+    free(moved);
+    get_seed(store, "own", 100, 3);
+    const char *const names[] = {"dangling", "circle", "self", "up", "engine", "marker", "other"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        CHECK(unlink(path_in(dir, names[i])) == 0);
 }
 
 /* A directory that is no store can be read, and nothing is written to it. */
@@ -211,6 +279,8 @@ int main(void)
     RUN(not_to_be_written_or_removed);
     RUN(forgotten_by_gc);
     RUN(not_files);
+    RUN(links_are_followed);
+    RUN(links_that_are_not_followed);
     RUN(plain_directory);
     weir_store_close(store);
     return TEST_RESULT;

@@ -120,9 +120,9 @@ static void sorted_and_merged(void)
     file_write(path_in(dir, "s/backup~"), "x", 1);
     file_write(path_in(dir, "s/bad\x01name"), "x", 1);
     CHECK(symlink("b", path_in(dir, "s/link")) == 0);
-    is(store, "s", 0, "s/a:o s/a/ s/a-:o s/a0:o s/b:o s/foreign:f s/zdir/ s/\xc3\xbc:o");
+    is(store, "s", 0, "s/a:o s/a/ s/a-:o s/a0:o s/b:o s/foreign:f s/link:f s/zdir/ s/\xc3\xbc:o");
     is(store, "s/", WEIR_LIST_RECURSIVE,
-       "s/a:o s/a/x:o s/a-:o s/a0:o s/b:o s/foreign:f s/zdir/f:f s/\xc3\xbc:o");
+       "s/a:o s/a/x:o s/a-:o s/a0:o s/b:o s/foreign:f s/link:f s/zdir/f:f s/\xc3\xbc:o");
     is(store, "s/a", 0, "s/a:o s/a/x:o");
     is(store, "s/foreign", 0, "s/foreign:f");
     is(store, "s/zdir/f", WEIR_LIST_RECURSIVE, "s/zdir/f:f");
@@ -284,20 +284,25 @@ static void directory_made_again_by_another(void)
     weir_store_close(other);
 }
 
-/* A directory of people's that became a link is not entered; the objects below it are still there.
- */
+/* A directory of people's that became a link is entered; the objects below it are still there. */
 static void plain_directory_became_a_link(void)
 {
+    const char *elsewhere = tmp_path("elsewhere");
+    CHECK(mkdir(elsewhere, 0755) == 0);
+    file_write(path_in(elsewhere, "x"), "x", 1);
     put_seed(store, "linked/o", 10, 1);
     CHECK(unlink(path_in(dir, "linked/o")) == 0 && rmdir(path_in(dir, "linked")) == 0);
-    CHECK(symlink("/etc", path_in(dir, "linked")) == 0);
+    CHECK(symlink(elsewhere, path_in(dir, "linked")) == 0);
     get_seed(store, "linked/o", 10, 1);
-    is(store, "linked", 0, "linked/o:o");
-    is(store, "linked/", WEIR_LIST_RECURSIVE, "linked/o:o");
+    is(store, "linked", 0, "linked/o:o linked/x:f");
+    is(store, "linked/", WEIR_LIST_RECURSIVE, "linked/o:o linked/x:f");
     CHECK(strstr(listed(store, "", WEIR_LIST_RECURSIVE), "linked/o:o"));
     OK(weir_gc(store, 0, NULL, NULL, NULL));
     OK(weir_remove(store, "linked/o"));
-    CHECK_EQ(list_code("linked"), -ELOOP); /* nothing else is there: then the link is named */
+    is(store, "linked", 0, "linked/x:f");
+    CHECK_EQ(tree_files(elsewhere), 1); /* nothing came there, and nothing went */
+    CHECK(unlink(path_in(dir, "linked")) == 0 && symlink("gone", path_in(dir, "linked")) == 0);
+    CHECK_EQ(list_code("linked"), -ELOOP);
 }
 
 /* A seal cut to the size of a void is no void. */
