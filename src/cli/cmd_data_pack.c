@@ -46,7 +46,7 @@ static const struct weir_opt options[] = {
 };
 
 struct packing {
-    struct proof_bar bar; /* first: proof.h takes it */
+    struct proof_bar bar; /* first: proof.h takes this for it */
     struct pack_place place;
     struct weir_pack_result result;
     uint64_t start_ns, index_total;
@@ -118,6 +118,15 @@ static void report(struct cli *cli, const struct packing *p)
                       (json_int_t)r->file_bytes, "seconds", seconds);
 }
 
+static int open_place(void *arg, weir_store **store, const char **prefix)
+{
+    struct packing *p = arg;
+    int code = pack_place_open(p->bar.cli, &p->place, p->bar.cli->operands[1]);
+    *store = p->place.store;
+    *prefix = p->place.prefix;
+    return code;
+}
+
 static int pack(struct cli *cli, struct packing *p, weir_data *source)
 {
     const struct weir_pack_options how = {
@@ -130,10 +139,11 @@ static int pack(struct cli *cli, struct packing *p, weir_data *source)
         .jobs = (uint32_t)opts.jobs,
         .total = proof_total,
         .progress = proof_progress,
-        .arg = &p->bar,
+        .place = open_place,
+        .arg = p,
     };
     p->start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
-    int code = weir_pack_run(&p->result, source, p->place.store, p->place.prefix, &how);
+    int code = weir_pack_run(&p->result, source, NULL, NULL, &how);
     progress_end();
     if (!code && strcmp(opts.format, "tokens")) /* whose samples are what the reader says */
         code = make_index(p);
@@ -151,9 +161,10 @@ static int run(struct cli *cli)
     stop_politely();
     int code = open_source(&source, &p, cli->operands[0]);
     if (!code)
-        code = pack_place_open(cli, &p.place, cli->operands[1]);
-    if (!code)
         code = pack(cli, &p, source);
+    if (code == -ENOSPC || code == -EDQUOT)
+        code = weir_fail(-code, "%s: the same command goes on once there is room",
+                         strdupa(weir_fail_last()));
     weir_data_close(source);
     pack_place_close(&p.place);
     return code == -ECANCELED ? stop_fail() : code;

@@ -127,7 +127,9 @@ static int pack(struct weir_packing *p)
     if (!code)
         code = weir_pack_plan(p);
     if (!code)
-        code = weir_pack_probe(p); /* what cannot be packed at all leaves no mark */
+        code = weir_pack_probe(p); /* what cannot be packed at all leaves nothing */
+    if (!code && !p->store)
+        code = o->place(o->arg, &p->store, &p->prefix);
     if (!code)
         code = weir_pack_mark(p);
     if (!code && o->total)

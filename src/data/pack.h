@@ -29,7 +29,10 @@ struct weir_pack_options {
     uint32_t jobs;              /* shards being made at once; in memory, if compressed */
     weir_total_fn total;        /* of samples and their bytes; or NULL */
     weir_progress_fn progress;  /* of bytes of samples, on any thread; or NULL */
-    void *arg;                  /* of both */
+    /* Opens where it is written, if weir_pack_run() is given no store: called when the arguments
+     * were found good, before anything is made. */
+    int (*place)(void *arg, weir_store **store, const char **prefix);
+    void *arg; /* of them all */
 };
 
 struct weir_pack_result {
