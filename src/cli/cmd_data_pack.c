@@ -14,7 +14,7 @@
 #include "util/sys.h"
 
 static struct {
-    const char *format, *compression, *fields, *layout, *dtype, *source_format, *options;
+    const char *format, *compression, *fields, *columns, *layout, *dtype, *source_format, *options;
     uint64_t shard_bytes, jobs;
 } opts;
 
@@ -30,6 +30,10 @@ static const struct weir_opt options[] = {
      "of whole shards: zstd, gz, bz2, br, snappy, with a level as in zstd:3", 0, 0},
     {"fields", 0, WEIR_OPT_TEXT, AT(fields), NULL, "A,B",
      "keep only these fields, in this order (default: all)", 0, 0},
+    {"columns", 0, WEIR_OPT_TEXT, AT(columns), NULL, "NAME:ENCODING,…",
+     "of mds: the encodings of these columns, as in image:jpeg,box:ndarray:int16:2,2 (default: as "
+     "in a source that is mds, else as their values are)",
+     0, 0},
     {"layout", 0, WEIR_OPT_TEXT, AT(layout), NULL, "LAYOUT",
      "of token files: llm.c, nanogpt, or megatron, which has an .idx beside each .bin (default: "
      "megatron if an index says where documents begin, else llm.c)",
@@ -133,6 +137,7 @@ static int pack(struct cli *cli, struct packing *p, weir_data *source)
         .format = opts.format,
         .codec = opts.compression,
         .fields = opts.fields,
+        .columns = opts.columns,
         .layout = opts.layout,
         .dtype = opts.dtype,
         .shard_bytes = opts.shard_bytes,
@@ -190,9 +195,12 @@ const struct command cmd_data_pack = {
         "token, unless --source-options has overlap=0. A document that is cut by the end of a "
         "shard is two in megatron's layout.\n\n"
         "Fields keep their names. One that the format cannot hold is an error that names it; "
-        "--fields chooses which are kept.",
+        "--fields chooses which are kept. MDS that becomes MDS keeps the encoding of every column, "
+        "and its bytes as they stand; --columns names other encodings, any but pkl, and what does "
+        "not fit one is an error, too.",
     .example = "weir data pack ./images ./shards --format wds\n"
                "weir data pack ./shards ./mds --format mds --compression zstd:3 --jobs 8\n"
+               "weir data pack ./images ./mds --format mds --columns data:jpeg\n"
                "weir data pack ./train.bin ./corpus --format tokens \\\n"
                "    --layout megatron --source-options eot=50256",
     .json = "samples, shards, shards_kept (of those: they were there), source_bytes (of the "

@@ -24,6 +24,8 @@ struct weir_pack_options {
     const char *format;         /* "mds" */
     const char *codec;          /* "" or "zstd:3" */
     const char *fields;         /* "a,b": only those; NULL: all */
+    const char *columns;        /* of MDS: "image:jpeg,label:int32"; the others, and NULL: as they
+                                   are in MDS that becomes MDS, or by the first sample */
     const char *layout, *dtype; /* of token files: "megatron", "u32"; NULL: by the first sample */
     uint64_t shard_bytes;       /* of samples, as the source has them, in each shard at most */
     uint32_t jobs;              /* shards being made at once; in memory, if compressed */

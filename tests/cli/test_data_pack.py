@@ -233,6 +233,9 @@ def test_what_a_format_cannot_hold_is_named(weir):
     ("no samples", "none", ["--format", "mds"]),
     ("'data' is bytes", "src", ["--format", "jsonl"]),
     ("no field 'nothing'", "src", ["--format", "wds", "--fields", "nothing"]),
+    ("no field 'nothing'", "src", ["--format", "mds", "--columns", "nothing:int"]),
+    ("does not know", "src", ["--format", "mds", "--columns", "data:gif"]),
+    ("columns are of mds", "src", ["--format", "wds", "--columns", "data:bytes"]),
     ("of token files", "src", ["--format", "wds", "--layout", "megatron"])])
 def test_arguments_that_fail_leave_nothing(weir, says, source, more):
     tree(weir, 3)
