@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/dataset.h"
 #include "cli/pack_place.h"
 #include "cli/progress.h"
 #include "cli/proof.h"
@@ -15,6 +16,7 @@
 
 static struct {
     const char *format, *compression, *fields, *columns, *layout, *dtype, *source_format, *options;
+    struct signed_opts source_signed;
     uint64_t shard_bytes, jobs;
 } opts;
 
@@ -46,6 +48,7 @@ static const struct weir_opt options[] = {
      "what is read (default: as it looks)", 0, 0},
     {"source-options", 0, WEIR_OPT_TEXT, AT(options), NULL, "A=B&C=D",
      "options of the source's format, such as seq_len=2048", 0, 0},
+    SIGNED_OPTIONS(AT(source_signed)),
     {0},
 };
 
@@ -68,13 +71,18 @@ static int on_indexing(void *arg, uint64_t more, uint64_t total)
 static int open_source(weir_data **out, struct packing *p, const char *url)
 {
     weir_data_options data;
+    char *pem = NULL;
     weir_data_options_init(&data);
+    int code = dataset_signed(&data, &pem, &opts.source_signed);
+    if (code)
+        return code;
     data.format = opts.source_format;
     data.options = opts.options;
     data.progress = on_indexing;
     data.progress_arg = p;
-    int code = weir_pack_open(out, url, &data, opts.format);
+    code = weir_pack_open(out, url, &data, opts.format);
     progress_end();
+    free(pem);
     return code;
 }
 
@@ -197,7 +205,8 @@ const struct command cmd_data_pack = {
         "Fields keep their names. One that the format cannot hold is an error that names it; "
         "--fields chooses which are kept. MDS that becomes MDS keeps the encoding of every column, "
         "and its bytes as they stand; --columns names other encodings, any but pkl, and what does "
-        "not fit one is an error, too.",
+        "not fit one is an error, too.\n\n"
+        "With --key, nothing is packed but what the owner of SRC has signed.",
     .example = "weir data pack ./images ./shards --format wds\n"
                "weir data pack ./shards ./mds --format mds --compression zstd:3 --jobs 8\n"
                "weir data pack ./images ./mds --format mds --columns data:jpeg\n"

@@ -236,7 +236,8 @@ def test_what_a_format_cannot_hold_is_named(weir):
     ("no field 'nothing'", "src", ["--format", "mds", "--columns", "nothing:int"]),
     ("does not know", "src", ["--format", "mds", "--columns", "data:gif"]),
     ("columns are of mds", "src", ["--format", "wds", "--columns", "data:bytes"]),
-    ("of token files", "src", ["--format", "wds", "--layout", "megatron"])])
+    ("of token files", "src", ["--format", "wds", "--layout", "megatron"]),
+    ("no.pem", "src", ["--format", "mds", "--key", "no.pem"])])
 def test_arguments_that_fail_leave_nothing(weir, says, source, more):
     tree(weir, 3)
     weir.file("none/empty.jsonl", b"")
