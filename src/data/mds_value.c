@@ -2,7 +2,6 @@
 #include "data/mds_value.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
