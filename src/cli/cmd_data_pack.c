@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/dataset.h"
 #include "cli/pack_place.h"
 #include "cli/progress.h"
 #include "cli/proof.h"
@@ -14,7 +15,8 @@
 #include "util/sys.h"
 
 static struct {
-    const char *format, *compression, *fields, *layout, *dtype, *source_format, *options;
+    const char *format, *compression, *fields, *columns, *layout, *dtype, *source_format, *options;
+    struct signed_opts source_signed;
     uint64_t shard_bytes, jobs;
 } opts;
 
@@ -30,6 +32,10 @@ static const struct weir_opt options[] = {
      "of whole shards: zstd, gz, bz2, br, snappy, with a level as in zstd:3", 0, 0},
     {"fields", 0, WEIR_OPT_TEXT, AT(fields), NULL, "A,B",
      "keep only these fields, in this order (default: all)", 0, 0},
+    {"columns", 0, WEIR_OPT_TEXT, AT(columns), NULL, "NAME:ENCODING,…",
+     "of mds: the encodings of these columns, as in image:jpeg,box:ndarray:int16:2,2 (default: as "
+     "in a source that is mds, else as their values are)",
+     0, 0},
     {"layout", 0, WEIR_OPT_TEXT, AT(layout), NULL, "LAYOUT",
      "of token files: llm.c, nanogpt, or megatron, which has an .idx beside each .bin (default: "
      "megatron if an index says where documents begin, else llm.c)",
@@ -42,11 +48,12 @@ static const struct weir_opt options[] = {
      "what is read (default: as it looks)", 0, 0},
     {"source-options", 0, WEIR_OPT_TEXT, AT(options), NULL, "A=B&C=D",
      "options of the source's format, such as seq_len=2048", 0, 0},
+    SIGNED_OPTIONS(AT(source_signed)),
     {0},
 };
 
 struct packing {
-    struct proof_bar bar; /* first: proof.h takes it */
+    struct proof_bar bar; /* first: proof.h takes this for it */
     struct pack_place place;
     struct weir_pack_result result;
     uint64_t start_ns, index_total;
@@ -64,13 +71,18 @@ static int on_indexing(void *arg, uint64_t more, uint64_t total)
 static int open_source(weir_data **out, struct packing *p, const char *url)
 {
     weir_data_options data;
+    char *pem = NULL;
     weir_data_options_init(&data);
+    int code = dataset_signed(&data, &pem, &opts.source_signed);
+    if (code)
+        return code;
     data.format = opts.source_format;
     data.options = opts.options;
     data.progress = on_indexing;
     data.progress_arg = p;
-    int code = weir_pack_open(out, url, &data, opts.format);
+    code = weir_pack_open(out, url, &data, opts.format);
     progress_end();
+    free(pem);
     return code;
 }
 
@@ -118,22 +130,33 @@ static void report(struct cli *cli, const struct packing *p)
                       (json_int_t)r->file_bytes, "seconds", seconds);
 }
 
+static int open_place(void *arg, weir_store **store, const char **prefix)
+{
+    struct packing *p = arg;
+    int code = pack_place_open(p->bar.cli, &p->place, p->bar.cli->operands[1]);
+    *store = p->place.store;
+    *prefix = p->place.prefix;
+    return code;
+}
+
 static int pack(struct cli *cli, struct packing *p, weir_data *source)
 {
     const struct weir_pack_options how = {
         .format = opts.format,
         .codec = opts.compression,
         .fields = opts.fields,
+        .columns = opts.columns,
         .layout = opts.layout,
         .dtype = opts.dtype,
         .shard_bytes = opts.shard_bytes,
         .jobs = (uint32_t)opts.jobs,
         .total = proof_total,
         .progress = proof_progress,
-        .arg = &p->bar,
+        .place = open_place,
+        .arg = p,
     };
     p->start_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
-    int code = weir_pack_run(&p->result, source, p->place.store, p->place.prefix, &how);
+    int code = weir_pack_run(&p->result, source, NULL, NULL, &how);
     progress_end();
     if (!code && strcmp(opts.format, "tokens")) /* whose samples are what the reader says */
         code = make_index(p);
@@ -151,9 +174,10 @@ static int run(struct cli *cli)
     stop_politely();
     int code = open_source(&source, &p, cli->operands[0]);
     if (!code)
-        code = pack_place_open(cli, &p.place, cli->operands[1]);
-    if (!code)
         code = pack(cli, &p, source);
+    if (code == -ENOSPC || code == -EDQUOT)
+        code = weir_fail(-code, "%s: the same command goes on once there is room",
+                         strdupa(weir_fail_last()));
     weir_data_close(source);
     pack_place_close(&p.place);
     return code == -ECANCELED ? stop_fail() : code;
@@ -179,9 +203,13 @@ const struct command cmd_data_pack = {
         "token, unless --source-options has overlap=0. A document that is cut by the end of a "
         "shard is two in megatron's layout.\n\n"
         "Fields keep their names. One that the format cannot hold is an error that names it; "
-        "--fields chooses which are kept.",
+        "--fields chooses which are kept. MDS that becomes MDS keeps the encoding of every column, "
+        "and its bytes as they stand; --columns names other encodings, any but pkl, and what does "
+        "not fit one is an error, too.\n\n"
+        "With --key, nothing is packed but what the owner of SRC has signed.",
     .example = "weir data pack ./images ./shards --format wds\n"
                "weir data pack ./shards ./mds --format mds --compression zstd:3 --jobs 8\n"
+               "weir data pack ./images ./mds --format mds --columns data:jpeg\n"
                "weir data pack ./train.bin ./corpus --format tokens \\\n"
                "    --layout megatron --source-options eot=50256",
     .json = "samples, shards, shards_kept (of those: they were there), source_bytes (of the "

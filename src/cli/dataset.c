@@ -47,6 +47,15 @@ static int on_progress(void *arg, uint64_t more, uint64_t total)
     return 0;
 }
 
+int dataset_signed(weir_data_options *open, char **pem, const struct signed_opts *opts)
+{
+    size_t size;
+    int code = opts->key ? proof_key_read(pem, &size, opts->key) : 0;
+    open->verify_key = *pem;
+    open->proof = opts->manifest;
+    return code;
+}
+
 int dataset_open(struct cli *cli, weir_data **out, const char *url, const struct dataset_opts *opts,
                  uint32_t flags)
 {
@@ -56,17 +65,14 @@ int dataset_open(struct cli *cli, weir_data **out, const char *url, const struct
         if (!strchr(opts->options.text[i], '='))
             return cli_usage(cli, "--option: '%s' is not NAME=VALUE", opts->options.text[i]);
     char *options = join_options(&opts->options), *pem = NULL;
-    size_t pem_size;
     int code = !options && opts->options.count ? weir_fail_memory() : 0;
-    if (!code && opts->key)
-        code = proof_key_read(&pem, &pem_size, opts->key);
+    weir_data_options_init(&open);
+    if (!code)
+        code = dataset_signed(&open, &pem, &opts->is_signed);
     if (code) {
         free(options);
         return code;
     }
-    weir_data_options_init(&open);
-    open.verify_key = pem;
-    open.proof = opts->manifest;
     open.format = opts->format;
     open.cache = opts->cache;
     open.options = options;

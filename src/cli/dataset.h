@@ -6,8 +6,14 @@
 
 #include "cli/cli.h"
 
+/* Of a source that is to be what its owner signed. */
+struct signed_opts {
+    const char *key, *manifest;
+};
+
 struct dataset_opts {
-    const char *format, *cache, *key, *manifest;
+    const char *format, *cache;
+    struct signed_opts is_signed;
     struct weir_texts options;
     uint64_t jobs;
 };
@@ -15,6 +21,9 @@ struct dataset_opts {
 /* Opens what a person named. flags: WEIR_DATA_… */
 int dataset_open(struct cli *cli, weir_data **out, const char *url, const struct dataset_opts *opts,
                  uint32_t flags);
+
+/* Fills in what the key means; *pem is to be freed when the dataset was opened. */
+int dataset_signed(weir_data_options *open, char **pem, const struct signed_opts *opts);
 
 /* "bytes", "text", "json", "array", "none" */
 const char *dataset_kind_name(weir_field_kind kind);
@@ -24,6 +33,23 @@ const char *dataset_type(char *out, size_t size, const weir_field *field);
 char *dataset_field_name(const weir_field *field);
 /* A number that people wrote: which sample. A usage error if it is something else. */
 int dataset_number(struct cli *cli, uint64_t *out, const char *text);
+
+/* The options of every command that reads what may be signed; `at` is where its struct signed_opts
+ * is. */
+#define SIGNED_OPTIONS(at)                                                                         \
+    {"key",                                                                                        \
+     'k',                                                                                          \
+     WEIR_OPT_TEXT,                                                                                \
+     (at) + offsetof(struct signed_opts, key),                                                     \
+     NULL,                                                                                         \
+     "FILE",                                                                                       \
+     "a public key, in PEM: read nothing but what its owner has signed",                           \
+     0,                                                                                            \
+     0},                                                                                           \
+    {                                                                                              \
+        "manifest", 0, WEIR_OPT_TEXT, (at) + offsetof(struct signed_opts, manifest), NULL, "DIR",  \
+            "with --key: where the manifest is, if it is not in the dataset", 0, 0                 \
+    }
 
 /* The options of every command that opens a dataset; `at` is where its struct dataset_opts is. */
 #define DATASET_OPTIONS(at)                                                                        \
@@ -45,24 +71,7 @@ int dataset_number(struct cli *cli, uint64_t *out, const char *text);
          "an option of the format (tokens: seq_len, dtype, eot); may be repeated",                 \
          0,                                                                                        \
          0},                                                                                       \
-        {"key",                                                                                    \
-         'k',                                                                                      \
-         WEIR_OPT_TEXT,                                                                            \
-         (at) + offsetof(struct dataset_opts, key),                                                \
-         NULL,                                                                                     \
-         "FILE",                                                                                   \
-         "a public key, in PEM: read nothing but what its owner has signed",                       \
-         0,                                                                                        \
-         0},                                                                                       \
-        {"manifest",                                                                               \
-         0,                                                                                        \
-         WEIR_OPT_TEXT,                                                                            \
-         (at) + offsetof(struct dataset_opts, manifest),                                           \
-         NULL,                                                                                     \
-         "DIR",                                                                                    \
-         "with --key: where the manifest is, if it is not in the dataset",                         \
-         0,                                                                                        \
-         0},                                                                                       \
+        SIGNED_OPTIONS((at) + offsetof(struct dataset_opts, is_signed)),                           \
     {                                                                                              \
         "cache", 0, WEIR_OPT_TEXT, (at) + offsetof(struct dataset_opts, cache), NULL, "URL",       \
             "the store for indexes; $WEIR_CACHE, $XDG_CACHE_HOME/weir or ~/.cache/weir", 0, 0      \

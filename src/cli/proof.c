@@ -41,7 +41,8 @@ void proof_place_close(struct proof_place *place)
 void proof_total(void *arg, uint64_t files, uint64_t bytes)
 {
     const struct proof_bar *bar = arg;
-    progress_start(bar->cli, bar->doing, bytes, files, false);
+    (void)files;
+    progress_start(bar->cli, bar->doing, bytes, 0, false);
 }
 
 int proof_progress(void *arg, uint64_t more)

@@ -29,6 +29,7 @@ struct proof_bar {
     struct cli *cli;
     const char *doing;
 };
+/* Bytes only: files are not counted one by one. */
 void proof_total(void *arg, uint64_t files, uint64_t bytes);
 int proof_progress(void *arg, uint64_t more);
 

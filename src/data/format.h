@@ -72,6 +72,8 @@ bool weir_survey_given(const struct weir_survey *survey, const char *name);
 
 /* ---- writing ---- */
 
+struct weir_sample;
+
 /* Bytes that grow. */
 struct weir_growing {
     uint8_t *data;
@@ -85,6 +87,9 @@ void weir_growing_free(struct weir_growing *buf);
 struct weir_writing {
     const char *schema; /* JSON: the format's own, or NULL to go by the first sample */
     const char *codec;  /* "" or "zstd:3": for the names in an index; pack compresses */
+    /* Of MDS, where there is no schema yet: "image:jpeg,label:int32", the encodings of these
+     * columns; NULL: as their fields are. */
+    const char *columns;
 };
 
 /* A written shard, for the files that describe the whole. */
@@ -114,6 +119,10 @@ struct weir_format_writer {
      * field that this format cannot hold, and why. */
     int (*add)(void *writer, uint64_t number, const char *key, const struct weir_field *fields,
                uint32_t count);
+    /* The same with fields as stored() of the same format has them; `schema` and `sample` are the
+     * source's. What need not be another encoding is written as it stands. NULL: none. */
+    int (*add_stored)(void *writer, const void *schema, const struct weir_sample *sample,
+                      struct weir_arena **scratch, const struct weir_field *fields, uint32_t count);
     /* Before finish(): the file that belongs beside shard i (Megatron's .idx): 1, its name and, in
      * out, its content, or 0. NULL: never one. */
     int (*beside)(void *writer, char name[64], uint32_t i, struct weir_growing *out);
@@ -184,6 +193,10 @@ struct weir_format {
      * what is wrong with it (the caller adds which sample of which shard). */
     int (*fields)(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
                   struct weir_field *fields, uint32_t *count);
+    /* The same without a look into them: each field is the bytes that stand there. NULL where the
+     * writer has no add_stored(). */
+    int (*stored)(const void *schema, const struct weir_sample *sample, struct weir_field *fields,
+                  uint32_t *count);
     /* The sample's own key (a WebDataset's), or NULL; pack keeps it. */
     int (*key)(const struct weir_sample *sample, struct weir_arena **scratch, const char **out);
     const struct weir_format_writer *writer; /* NULL: it is only read */

@@ -98,7 +98,7 @@ static int put_array(struct weir_json_out *out, const struct weir_field *field)
     return 0;
 }
 
-static int put_value(struct weir_json_out *out, const struct weir_field *field)
+int weir_jsonl_put_value(struct weir_json_out *out, const struct weir_field *field)
 {
     switch (field->kind) {
     case WEIR_FIELD_TEXT:
@@ -129,7 +129,7 @@ static int put_members(struct weir_json_out *out, const struct weir_field *field
             weir_json_put(out, ",", 1);
         weir_json_put_string(out, field->name, field->name_size);
         weir_json_put(out, ":", 1);
-        int code = put_value(out, field);
+        int code = weir_jsonl_put_value(out, field);
         if (code)
             return code;
     }

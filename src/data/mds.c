@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "data/codec.h"
+#include "data/field.h"
 #include "data/format.h"
 #include "data/mds_columns.h"
 #include "data/mds_index.h"
@@ -245,10 +246,10 @@ static void schema_close(void *schema)
     weir_mds_schema_free(schema);
 }
 
-static int fields(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
-                  struct weir_field *fields, uint32_t *count)
+/* Where the bytes of each column are. */
+static int split(const struct weir_mds_columns *columns, const struct weir_sample *sample,
+                 struct weir_field *fields, uint32_t *count)
 {
-    const struct weir_mds_columns *columns = weir_mds_schema_of(schema, sample->file);
     size_t sizes = 4 * (size_t)columns->sized, at = sizes;
     const uint8_t *next = sample->data;
     if (columns->count > *count)
@@ -265,16 +266,31 @@ static int fields(const void *schema, const struct weir_sample *sample, struct w
         }
         if (size > sample->size - at)
             return weir_fail(EBADMSG, "column '%.100s' ends behind the sample", column->name);
-        int code =
-            weir_mds_value_read(&fields[i], column, sample->data + at, (size_t)size, scratch);
-        if (code)
-            return code;
+        weir_field_set(&fields[i], column->name, column->name_size, WEIR_FIELD_BYTES,
+                       sample->data + at, (size_t)size);
         at += size;
     }
     if (at != sample->size)
         return weir_fail(EBADMSG, "its columns have %zu bytes, it has %zu", at, sample->size);
     *count = columns->count;
     return 0;
+}
+
+static int stored(const void *schema, const struct weir_sample *sample, struct weir_field *fields,
+                  uint32_t *count)
+{
+    return split(weir_mds_schema_of(schema, sample->file), sample, fields, count);
+}
+
+static int fields(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
+                  struct weir_field *fields, uint32_t *count)
+{
+    const struct weir_mds_columns *columns = weir_mds_schema_of(schema, sample->file);
+    int code = split(columns, sample, fields, count);
+    for (uint32_t i = 0; !code && i < *count; i++)
+        code = weir_mds_value_read(&fields[i], &columns->list[i], fields[i].data, fields[i].size,
+                                   scratch);
+    return code;
 }
 
 const struct weir_format weir_format_mds = {
@@ -286,5 +302,6 @@ const struct weir_format weir_format_mds = {
     .schema_open = schema_open,
     .schema_close = schema_close,
     .fields = fields,
+    .stored = stored,
     .writer = &weir_mds_writer,
 };

@@ -58,13 +58,20 @@ static const struct {
     const char *name;
     enum weir_mds_value value;
 } sized[] = {
-    {"bytes", WEIR_MDS_BYTES},         {"str", WEIR_MDS_STR},
-    {"json", WEIR_MDS_JSON},           {"str_int", WEIR_MDS_STR_INT},
-    {"str_float", WEIR_MDS_STR_FLOAT}, {"str_decimal", WEIR_MDS_STR_DECIMAL},
-    {"pil", WEIR_MDS_BYTES},           {"jpeg", WEIR_MDS_BYTES},
-    {"png", WEIR_MDS_BYTES},           {"jpeg_array", WEIR_MDS_BYTES},
-    {"jpegarray", WEIR_MDS_BYTES},     {"list[pil]", WEIR_MDS_BYTES},
-    {"list[jpeg]", WEIR_MDS_BYTES},    {"list[png]", WEIR_MDS_BYTES},
+    {"bytes", WEIR_MDS_BYTES},
+    {"str", WEIR_MDS_STR},
+    {"json", WEIR_MDS_JSON},
+    {"str_int", WEIR_MDS_STR_INT},
+    {"str_float", WEIR_MDS_STR_FLOAT},
+    {"str_decimal", WEIR_MDS_STR_DECIMAL},
+    {"pil", WEIR_MDS_PIL},
+    {"jpeg", WEIR_MDS_JPEG},
+    {"png", WEIR_MDS_PNG},
+    {"jpeg_array", WEIR_MDS_JPEG_ARRAY},
+    {"jpegarray", WEIR_MDS_JPEG_ARRAY},
+    {"list[pil]", WEIR_MDS_LIST_PIL},
+    {"list[jpeg]", WEIR_MDS_LIST_JPEG},
+    {"list[png]", WEIR_MDS_LIST_PNG},
 };
 
 static int fail_encoding(const struct weir_mds_column *column, const char *why)
@@ -178,6 +185,61 @@ int weir_mds_columns_check(struct weir_mds_columns *columns)
         }
     }
     return 0;
+}
+
+const struct weir_mds_column *weir_mds_columns_find(const struct weir_mds_columns *columns,
+                                                    const char *name, size_t name_size,
+                                                    uint32_t guess)
+{
+    for (uint32_t i = 0; i < columns->count; i++) {
+        const struct weir_mds_column *c = &columns->list[(guess + i) % columns->count];
+        if (c->name_size == name_size && !memcmp(c->name, name, name_size))
+            return c;
+    }
+    return NULL;
+}
+
+/* Where the column ends that begins there: at a comma, but not at one of its shape. */
+static const char *column_end(const char *at)
+{
+    for (at = strchrnul(at, ','); *at; at = strchrnul(at + 1, ',')) {
+        size_t digits = strspn(at + 1, "0123456789");
+        if (!digits || (at[1 + digits] && at[1 + digits] != ','))
+            break;
+    }
+    return at;
+}
+
+int weir_mds_columns_parse(struct weir_mds_columns *out, struct weir_arena **arena,
+                           const char *text)
+{
+    struct weir_mds_columns columns = {0};
+    columns.list = weir_arena_take(arena, WEIR_FIELDS_MAX * sizeof *columns.list);
+    if (!columns.list)
+        return weir_fail_memory();
+    for (const char *at = text, *end;; at = end + 1) {
+        end = column_end(at);
+        const char *colon = memchr(at, ':', (size_t)(end - at));
+        if (!colon || colon == at || columns.count == WEIR_FIELDS_MAX)
+            return weir_fail(EINVAL,
+                             "'%.200s': at most %d names of fields, each with its encoding in MDS, "
+                             "as in image:jpeg,label:int32",
+                             text, WEIR_FIELDS_MAX);
+        size_t size = (size_t)(end - colon - 1);
+        char *encoding = weir_arena_take(arena, size + 1);
+        if (!encoding)
+            return weir_fail_memory();
+        memcpy(encoding, colon + 1, size);
+        encoding[size] = 0;
+        int code = weir_mds_column_make(&columns.list[columns.count++], arena, at,
+                                        (size_t)(colon - at), encoding);
+        if (code)
+            return code;
+        if (!*end)
+            break;
+    }
+    *out = columns;
+    return weir_mds_columns_check(out);
 }
 
 bool weir_mds_columns_same(const struct weir_mds_columns *a, const struct weir_mds_columns *b)

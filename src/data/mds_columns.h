@@ -19,7 +19,14 @@
 enum { WEIR_MDS_KINDS_MAX = 256 }; /* of shards in a dataset: lists of columns */
 
 enum weir_mds_value {
-    WEIR_MDS_BYTES, /* also images, which are decoded by whoever trains */
+    WEIR_MDS_BYTES,
+    WEIR_MDS_JPEG, /* images, and lists of them, are decoded by whoever trains: they are read as */
+    WEIR_MDS_PNG,  /* bytes, of which only the form is checked when they are written */
+    WEIR_MDS_PIL,
+    WEIR_MDS_JPEG_ARRAY, /* u32 n | u32 sizes[n] | JPEGs */
+    WEIR_MDS_LIST_JPEG,  /* u32 0 | u32 n | u32 sizes[n] | JPEGs; the others as well */
+    WEIR_MDS_LIST_PNG,
+    WEIR_MDS_LIST_PIL,
     WEIR_MDS_STR,
     WEIR_MDS_JSON,
     WEIR_MDS_NUMBER,
@@ -36,6 +43,7 @@ struct weir_mds_column {
     enum weir_mds_value value;
     char dtype[8];  /* of a number or an array; "": each array has its own */
     bool is_shaped; /* all arrays have this shape */
+    bool is_chosen; /* its numbers become those of this dtype, whatever they were */
     uint32_t ndim;
     const uint64_t *shape;
     uint64_t bytes; /* of every value; 0: each sample says how many */
@@ -51,6 +59,13 @@ struct weir_mds_columns {
 /* Takes the encoding apart. -EINVAL if it is none, -ENOTSUP for pkl; both name the column. */
 int weir_mds_column_make(struct weir_mds_column *out, struct weir_arena **arena, const char *name,
                          size_t name_size, const char *encoding);
+/* "image:jpeg,label:int32,box:ndarray:int16:2,2": a name ends at its first colon. */
+int weir_mds_columns_parse(struct weir_mds_columns *out, struct weir_arena **arena,
+                           const char *text);
+/* The one of that name, which is looked for from `guess` on; NULL. */
+const struct weir_mds_column *weir_mds_columns_find(const struct weir_mds_columns *columns,
+                                                    const char *name, size_t name_size,
+                                                    uint32_t guess);
 /* Counts sizes; -EINVAL if two have one name, or there are none or too many. */
 int weir_mds_columns_check(struct weir_mds_columns *columns);
 bool weir_mds_columns_same(const struct weir_mds_columns *a, const struct weir_mds_columns *b);

@@ -2,7 +2,6 @@
 #include "data/mds_value.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +12,6 @@
 #include "util/utf8.h"
 
 enum { FLOAT_BYTES_MAX = 63 };
-
-/* ---- reading ---- */
 
 static int bad(const struct weir_mds_column *column, const char *why)
 {
@@ -111,95 +108,15 @@ int weir_mds_value_read(struct weir_field *out, const struct weir_mds_column *co
         if (!weir_json_check((const char *)data, size))
             kind = WEIR_FIELD_JSON;
         break;
-    case WEIR_MDS_BYTES:
-        kind = WEIR_FIELD_BYTES;
+    case WEIR_MDS_STR:
+    case WEIR_MDS_STR_DECIMAL:
         break;
-    default:
+    default: /* bytes, and images of all kinds */
+        kind = WEIR_FIELD_BYTES;
         break;
     }
     if (kind == WEIR_FIELD_TEXT && !weir_utf8_valid(data, size))
         return bad(column, "is not UTF-8");
     weir_field_set(out, column->name, column->name_size, kind, data, size);
     return 0;
-}
-
-/* ---- writing ---- */
-
-static int misfit(const struct weir_mds_column *column, const char *why)
-{
-    return weir_fail(EINVAL, "field '%.100s' does not fit its column in MDS, which is %.60s: %s",
-                     column->name, column->encoding, why);
-}
-
-/* The width that holds every dimension, as a power of two. */
-static unsigned width_log2(const struct weir_field *field)
-{
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < field->ndim; i++)
-        most = field->shape[i] > most ? field->shape[i] : most;
-    return most < 1u << 8 ? 0 : most < 1u << 16 ? 1 : most < (uint64_t)1 << 32 ? 2 : 3;
-}
-
-/* MDS has no booleans: they are numbers of one byte. */
-static const char *dtype_in_mds(const struct weir_field *field)
-{
-    return strcmp(field->dtype, "|b1") != 0 ? field->dtype : "|u1";
-}
-
-static bool has_shape(const struct weir_mds_column *column, const struct weir_field *field)
-{
-    return field->ndim == column->ndim &&
-           !memcmp(field->shape, column->shape, field->ndim * sizeof *field->shape);
-}
-
-static int write_array(const struct weir_mds_column *column, const struct weir_field *field,
-                       struct weir_growing *out)
-{
-    uint8_t head[2 + 8 * WEIR_FIELD_DIMS_MAX];
-    size_t size = 0;
-    const char *dtype = dtype_in_mds(field);
-    if (*column->dtype ? strcmp(column->dtype, dtype) != 0 : !weir_mds_dtype_code(dtype))
-        return misfit(column, "it has another dtype");
-    if (!field->ndim || !field->size)
-        return misfit(column, "MDS has neither empty arrays nor ones without dimensions");
-    if (!*column->dtype)
-        head[size++] = weir_mds_dtype_code(dtype);
-    if (!column->is_shaped) {
-        unsigned log2 = width_log2(field);
-        head[size++] = (uint8_t)(field->ndim << 2 | log2);
-        for (uint32_t i = 0; i < field->ndim; i++, size += (size_t)1 << log2)
-            weir_store_le(head + size, field->shape[i], 1u << log2);
-    } else if (!has_shape(column, field)) {
-        return misfit(column, "it has another shape");
-    }
-    int code = weir_growing_add(out, head, size);
-    return code ? code : weir_growing_add(out, field->data, field->size);
-}
-
-static bool fits(const struct weir_mds_column *column, const struct weir_field *field)
-{
-    switch (column->value) {
-    case WEIR_MDS_NUMBER:
-        return field->kind == WEIR_FIELD_ARRAY && !field->ndim &&
-               !strcmp(dtype_in_mds(field), column->dtype) && field->size == column->bytes;
-    case WEIR_MDS_NDARRAY:
-        return field->kind == WEIR_FIELD_ARRAY;
-    case WEIR_MDS_STR: /* what is JSON in one sample may be text in the next: NaN */
-    case WEIR_MDS_JSON:
-        return field->kind == WEIR_FIELD_JSON || field->kind == WEIR_FIELD_TEXT;
-    case WEIR_MDS_BYTES:
-        return field->kind == WEIR_FIELD_BYTES;
-    default:
-        return field->kind == WEIR_FIELD_TEXT;
-    }
-}
-
-int weir_mds_value_write(const struct weir_mds_column *column, const struct weir_field *field,
-                         struct weir_growing *out)
-{
-    if (!fits(column, field))
-        return misfit(column, "it is something else in this sample");
-    if (column->value == WEIR_MDS_NDARRAY)
-        return write_array(column, field, out);
-    return weir_growing_add(out, field->data, field->size);
 }

@@ -9,8 +9,9 @@
  * bits, and JSON that only Python takes (NaN), are TEXT. */
 int weir_mds_value_read(struct weir_field *out, const struct weir_mds_column *column,
                         const uint8_t *data, size_t size, struct weir_arena **scratch);
-/* Appends a field's bytes as the column has them; -EINVAL names a field that does not fit it. */
+/* Appends a field's bytes as the column has them. -EINVAL names a field that does not fit it, and
+ * how --columns would hold it. text: memory for what becomes text, which is used again. */
 int weir_mds_value_write(const struct weir_mds_column *column, const struct weir_field *field,
-                         struct weir_growing *out);
+                         struct weir_growing *out, struct weir_json_out *text);
 
 #endif

@@ -2,8 +2,9 @@
  * stand in front of them, and are known last.
  *
  * Columns are those of the schema, or of the first sample: sorted by name, and the same in all
- * samples. Arrays have their dtype in the column; their shape is in each value, since the next
- * shard may have others.
+ * samples. Their encodings are those that were asked for; without that, those of MDS that becomes
+ * MDS, whose values are then written as they stand, or what a field of that kind has. Such arrays
+ * have their dtype in the column; their shape is in each value, since the next may have another.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +24,9 @@
 
 struct writer {
     struct weir_mds_schema *schema; /* NULL: the first sample will say */
+    struct weir_mds_columns chosen; /* whose encoding was asked for */
+    struct weir_arena *arena;
+    struct weir_json_out text; /* for values that become text */
     char codec[16];
     struct weir_growing samples; /* that were not handed over yet, one after the other */
     struct weir_growing ends;    /* u32 each: of every sample, from the first on */
@@ -42,10 +46,21 @@ static void mds_close(void *arg)
     if (!w)
         return;
     weir_mds_schema_free(w->schema);
+    weir_arena_free(w->arena);
+    free(w->text.text);
     weir_growing_free(&w->samples);
     weir_growing_free(&w->ends);
     weir_growing_free(&w->head);
     free(w);
+}
+
+static void mark_chosen(struct writer *w)
+{
+    struct weir_mds_columns *columns = &w->schema->kinds[0];
+    for (uint32_t i = 0; i < columns->count; i++) {
+        struct weir_mds_column *c = &columns->list[i];
+        c->is_chosen = weir_mds_columns_find(&w->chosen, c->name, c->name_size, 0);
+    }
 }
 
 static int mds_open(void **out, const struct weir_writing *how)
@@ -55,6 +70,11 @@ static int mds_open(void **out, const struct weir_writing *how)
         return weir_fail_memory();
     snprintf(w->codec, sizeof w->codec, "%s", how->codec);
     int code = weir_codec_check(how->codec);
+    if (!code && how->columns) {
+        code = weir_mds_columns_parse(&w->chosen, &w->arena, how->columns);
+        if (code)
+            weir_fail_in(code, "--columns");
+    }
     if (!code && how->schema)
         code = weir_mds_schema_read(&w->schema, how->schema, strlen(how->schema));
     if (!code && w->schema && w->schema->count > 1)
@@ -64,6 +84,8 @@ static int mds_open(void **out, const struct weir_writing *how)
         mds_close(w);
         return code;
     }
+    if (w->schema)
+        mark_chosen(w);
     *out = w;
     return 0;
 }
@@ -92,8 +114,10 @@ static int encoding_of(const struct weir_field *field, char out[32])
         snprintf(out, 32, "%s%s", field->ndim ? "ndarray:" : "", dtype);
         return 0;
     default:
-        return weir_fail(EINVAL, "field '%.*s' is null, which MDS does not have",
-                         (int)(field->name_size < 100 ? field->name_size : 100), field->name);
+        return weir_fail(
+            EINVAL,
+            "field '%.*s' is null, which MDS does not have, but for JSON: --columns NAME:json",
+            (int)(field->name_size < 100 ? field->name_size : 100), field->name);
     }
 }
 
@@ -105,55 +129,88 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x->name_size > y->name_size) - (x->name_size < y->name_size);
 }
 
+/* One that samples do not have was misspelt. */
+static int check_chosen(const struct weir_mds_columns *chosen,
+                        const struct weir_mds_columns *columns)
+{
+    for (uint32_t i = 0; i < chosen->count; i++)
+        if (!weir_mds_columns_find(columns, chosen->list[i].name, chosen->list[i].name_size, i))
+            return weir_fail(EINVAL, "it has no field '%.100s', which --columns names",
+                             chosen->list[i].name);
+    return 0;
+}
+
+static int column_of(struct weir_mds_column *out, struct weir_arena **arena,
+                     const struct weir_mds_columns *chosen, const struct weir_mds_columns *source,
+                     const struct weir_field *field, uint32_t number)
+{
+    const struct weir_mds_column *like =
+        weir_mds_columns_find(chosen, field->name, field->name_size, 0);
+    char encoding[32];
+    if (!like && source)
+        like = weir_mds_columns_find(source, field->name, field->name_size, number);
+    int code = like ? 0 : encoding_of(field, encoding);
+    if (!code && !weir_utf8_valid(field->name, field->name_size))
+        code = weir_fail(EINVAL,
+                         "the name of field %" PRIu32 " is not UTF-8, and names are JSON in MDS",
+                         number);
+    return code ? code
+                : weir_mds_column_make(out, arena, field->name, field->name_size,
+                                       like ? like->encoding : encoding);
+}
+
 static int columns_of(struct weir_mds_columns *out, struct weir_arena **arena,
+                      const struct writer *w, const struct weir_mds_columns *source,
                       const struct weir_field *fields, uint32_t count)
 {
-    char encoding[32];
     out->list = weir_arena_take(arena, (count ? count : 1) * sizeof *out->list);
     if (!out->list)
         return weir_fail_memory();
     for (uint32_t i = 0; i < count; i++) {
-        int code = encoding_of(&fields[i], encoding);
-        if (!code && !weir_utf8_valid(fields[i].name, fields[i].name_size))
-            code = weir_fail(EINVAL,
-                             "the name of field %" PRIu32 " is not UTF-8, and names are "
-                             "JSON in MDS",
-                             i);
-        if (!code)
-            code = weir_mds_column_make(&out->list[i], arena, fields[i].name, fields[i].name_size,
-                                        encoding);
+        int code = column_of(&out->list[i], arena, &w->chosen, source, &fields[i], i);
         if (code)
             return code;
     }
     out->count = count;
     qsort(out->list, count, sizeof *out->list, by_name);
-    return weir_mds_columns_check(out);
+    int code = check_chosen(&w->chosen, out);
+    return code ? code : weir_mds_columns_check(out);
 }
 
-static int go_by_sample(struct writer *w, const struct weir_field *fields, uint32_t count)
+static int go_by_sample(struct writer *w, const struct weir_mds_columns *source,
+                        const struct weir_field *fields, uint32_t count)
 {
     struct weir_mds_columns columns = {0};
     struct weir_arena *arena = NULL;
     struct weir_mds_schema *schema = weir_alloc(sizeof *schema);
-    int code = schema ? columns_of(&columns, &arena, fields, count) : weir_fail_memory();
+    int code = schema ? columns_of(&columns, &arena, w, source, fields, count) : weir_fail_memory();
     if (!code)
         code = weir_mds_schema_add(schema, "", &columns);
     weir_arena_free(arena);
-    if (code)
+    if (code) {
         weir_mds_schema_free(schema);
-    else
-        w->schema = schema;
-    return code;
+        return code;
+    }
+    w->schema = schema;
+    mark_chosen(w);
+    return 0;
 }
 
 /* ---- samples ---- */
 
+/* A sample to be written; source: the columns of MDS that its fields are the bytes of, or NULL. */
+struct adding {
+    const struct weir_mds_columns *source;
+    const struct weir_field *fields;
+    uint32_t count;
+    struct weir_arena **scratch; /* with source */
+};
+
 static const struct weir_field *field_of(const struct weir_mds_column *column,
-                                         const struct weir_field *fields, uint32_t count,
-                                         uint32_t guess)
+                                         const struct adding *from, uint32_t guess)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const struct weir_field *field = &fields[(guess + i) % count];
+    for (uint32_t i = 0; i < from->count; i++) {
+        const struct weir_field *field = &from->fields[(guess + i) % from->count];
         if (field->name_size == column->name_size &&
             !memcmp(field->name, column->name, column->name_size))
             return field;
@@ -161,10 +218,29 @@ static const struct weir_field *field_of(const struct weir_mds_column *column,
     return NULL;
 }
 
-/* The sizes, then the values; what was appended before a failure is the caller's to drop. */
-static int write_sample(struct weir_growing *out, const struct weir_mds_columns *columns,
-                        const struct weir_field *fields, uint32_t count)
+/* What stands in MDS is only decoded to be encoded otherwise. */
+static int write_value(struct writer *w, const struct weir_mds_column *column,
+                       const struct adding *from, const struct weir_field *field, uint32_t number)
 {
+    struct weir_field decoded;
+    if (from->source) {
+        const struct weir_mds_column *was =
+            weir_mds_columns_find(from->source, field->name, field->name_size, number);
+        if (!strcmp(was->encoding, column->encoding))
+            return weir_growing_add(&w->samples, field->data, field->size);
+        int code = weir_mds_value_read(&decoded, was, field->data, field->size, from->scratch);
+        if (code)
+            return code;
+        field = &decoded;
+    }
+    return weir_mds_value_write(column, field, &w->samples, &w->text);
+}
+
+/* The sizes, then the values; what was appended before a failure is the caller's to drop. */
+static int write_sample(struct writer *w, const struct weir_mds_columns *columns,
+                        const struct adding *from)
+{
+    struct weir_growing *out = &w->samples;
     size_t sizes = out->size;
     int code = weir_growing_room(out, 4 * (size_t)columns->sized);
     if (code)
@@ -172,12 +248,12 @@ static int write_sample(struct weir_growing *out, const struct weir_mds_columns 
     out->size += 4 * (size_t)columns->sized;
     for (uint32_t i = 0; i < columns->count; i++) {
         const struct weir_mds_column *column = &columns->list[i];
-        const struct weir_field *field = field_of(column, fields, count, i);
+        const struct weir_field *field = field_of(column, from, i);
         size_t begin = out->size;
         if (!field)
             return weir_fail(EINVAL, "it has no field '%.100s', which all samples of MDS have",
                              column->name);
-        code = weir_mds_value_write(column, field, out);
+        code = write_value(w, column, from, field, i);
         if (code)
             return code;
         if (out->size - begin > UINT32_MAX)
@@ -195,23 +271,19 @@ static int fail_large(void)
     return weir_fail(EFBIG, "the shard becomes larger than 4 GiB: make smaller shards");
 }
 
-static int mds_add(void *arg, uint64_t number, const char *key, const struct weir_field *fields,
-                   uint32_t count)
+static int add(struct writer *w, const struct adding *from)
 {
-    struct writer *w = arg;
     size_t before = w->samples.size;
     uint8_t end[4];
-    (void)number;
-    (void)key;
-    int code = w->schema ? 0 : go_by_sample(w, fields, count);
+    int code = w->schema ? 0 : go_by_sample(w, from->source, from->fields, from->count);
     if (code)
         return code;
     const struct weir_mds_columns *columns = &w->schema->kinds[0];
-    if (count != columns->count)
+    if (from->count != columns->count)
         return weir_fail(EINVAL,
-                         "it has %" PRIu32 " fields, where all samples of MDS have %" PRIu32, count,
-                         columns->count);
-    code = write_sample(&w->samples, columns, fields, count);
+                         "it has %" PRIu32 " fields, where all samples of MDS have %" PRIu32,
+                         from->count, columns->count);
+    code = write_sample(w, columns, from);
     if (!code && w->drained + w->samples.size > UINT32_MAX)
         code = fail_large();
     if (!code) {
@@ -223,6 +295,22 @@ static int mds_add(void *arg, uint64_t number, const char *key, const struct wei
     else
         w->count++;
     return code;
+}
+
+static int mds_add(void *arg, uint64_t number, const char *key, const struct weir_field *fields,
+                   uint32_t count)
+{
+    (void)number;
+    (void)key;
+    return add(arg, &(struct adding){.fields = fields, .count = count});
+}
+
+static int mds_add_stored(void *arg, const void *schema, const struct weir_sample *sample,
+                          struct weir_arena **scratch, const struct weir_field *fields,
+                          uint32_t count)
+{
+    return add(arg,
+               &(struct adding){weir_mds_schema_of(schema, sample->file), fields, count, scratch});
 }
 
 /* ---- JSON ---- */
@@ -414,6 +502,7 @@ const struct weir_format_writer weir_mds_writer = {
     .open = mds_open,
     .expect = mds_expect,
     .add = mds_add,
+    .add_stored = mds_add_stored,
     .drain = mds_drain,
     .finish = mds_finish,
     .close = mds_close,

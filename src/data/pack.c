@@ -14,6 +14,7 @@
 #include "util/json.h"
 #include "util/sys.h"
 #include "util/team.h"
+#include "util/utf8.h"
 
 /* Memory for pieces that is kept for the next: of all jobs together. */
 #define SLAB_BYTES ((uint64_t)256 << 20)
@@ -65,6 +66,15 @@ static int read_layout(struct weir_packing *p)
     return code;
 }
 
+static int check_columns(const struct weir_packing *p)
+{
+    if (p->opts->columns && p->to_format != &weir_format_mds)
+        return weir_fail(EINVAL, "columns are of mds, not of '%s'", p->opts->format);
+    if (p->opts->columns && !weir_utf8_valid(p->opts->columns, strlen(p->opts->columns)))
+        return weir_fail(EINVAL, "--columns is not UTF-8, and names are JSON in MDS");
+    return 0;
+}
+
 static int check(struct weir_packing *p)
 {
     const struct weir_pack_options *o = p->opts;
@@ -81,6 +91,8 @@ static int check(struct weir_packing *p)
     int code = weir_codec_check(o->codec);
     if (!code)
         code = read_layout(p);
+    if (!code)
+        code = check_columns(p);
     return code ? code : read_fields(p);
 }
 
@@ -127,7 +139,9 @@ static int pack(struct weir_packing *p)
     if (!code)
         code = weir_pack_plan(p);
     if (!code)
-        code = weir_pack_probe(p); /* what cannot be packed at all leaves no mark */
+        code = weir_pack_probe(p); /* what cannot be packed at all leaves nothing */
+    if (!code && !p->store)
+        code = o->place(o->arg, &p->store, &p->prefix);
     if (!code)
         code = weir_pack_mark(p);
     if (!code && o->total)
@@ -182,7 +196,7 @@ int weir_pack_run(struct weir_pack_result *out, weir_data *source, weir_store *s
         .from_format = weir_index_format(index),
         .store = store,
         .prefix = prefix,
-        .writing = {NULL, opts->codec},
+        .writing = {.codec = opts->codec, .columns = opts->columns},
     };
     int code = weir_data_check(source);
     if (!code)

@@ -24,12 +24,17 @@ struct weir_pack_options {
     const char *format;         /* "mds" */
     const char *codec;          /* "" or "zstd:3" */
     const char *fields;         /* "a,b": only those; NULL: all */
+    const char *columns;        /* of MDS: "image:jpeg,label:int32"; the others, and NULL: as they
+                                   are in MDS that becomes MDS, or by the first sample */
     const char *layout, *dtype; /* of token files: "megatron", "u32"; NULL: by the first sample */
     uint64_t shard_bytes;       /* of samples, as the source has them, in each shard at most */
     uint32_t jobs;              /* shards being made at once; in memory, if compressed */
     weir_total_fn total;        /* of samples and their bytes; or NULL */
     weir_progress_fn progress;  /* of bytes of samples, on any thread; or NULL */
-    void *arg;                  /* of both */
+    /* Opens where it is written, if weir_pack_run() is given no store: called when the arguments
+     * were found good, before anything is made. */
+    int (*place)(void *arg, weir_store **store, const char **prefix);
+    void *arg; /* of them all */
 };
 
 struct weir_pack_result {

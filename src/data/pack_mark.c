@@ -110,6 +110,14 @@ static void write_mark(struct weir_json_out *out, const struct weir_packing *p)
         weir_json_put_string(out, o->fields, strlen(o->fields));
     else
         weir_json_puts(out, "null");
+    if (o->columns) {
+        weir_json_puts(out, ", \"columns\": ");
+        weir_json_put_string(out, o->columns, strlen(o->columns));
+    }
+    if (p->schema.size) { /* each shard is written by it */
+        weir_json_puts(out, ", \"schema\": ");
+        put_hex(out, p->schema_sha256);
+    }
     if (p->layout.size) {
         weir_json_puts(out, ", \"tokens\": ");
         weir_json_puts(out, (const char *)p->layout.data);

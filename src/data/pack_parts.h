@@ -16,6 +16,7 @@ struct weir_packing {
     const char *prefix;
     struct weir_writing writing;
     struct weir_growing schema; /* of what is written; ends with a zero byte */
+    uint8_t schema_sha256[WEIR_SHA256_BYTES];
     struct weir_growing layout; /* what was said of it before; the same */
     char *fields;               /* the names to keep, each with a zero byte behind it; or NULL */
     uint32_t field_count;

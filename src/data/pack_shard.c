@@ -12,6 +12,7 @@
 #include "data/codec.h"
 #include "data/pack_parts.h"
 #include "store/store.h"
+#include "util/hash.h"
 #include "util/sys.h"
 
 /* Of samples, after which what was made of them is handed on: it is still in a processor's cache,
@@ -68,15 +69,21 @@ static int add_sample(struct weir_making *m, uint64_t number, const struct weir_
     struct weir_packing *p = m->p;
     uint32_t count = WEIR_FIELDS_MAX;
     const char *key = NULL;
-    int code = p->from_format->fields(weir_index_schema(p->from.index), sample, &m->scratch,
-                                      m->fields, &count);
+    const struct weir_format_writer *writer = p->to_format->writer;
+    const void *schema = weir_index_schema(p->from.index);
+    bool is_stored = p->from_format == p->to_format && writer->add_stored;
+    int code = is_stored ? p->from_format->stored(schema, sample, m->fields, &count)
+                         : p->from_format->fields(schema, sample, &m->scratch, m->fields, &count);
     if (!code)
         code = choose(p, m->fields, &count, &m->scratch);
     if (!code && p->from_format->key)
         code = p->from_format->key(sample, &m->scratch, &key);
     if (code)
         return code;
-    code = p->to_format->writer->add(m->writer, number, key, m->fields, count);
+    if (is_stored)
+        code = writer->add_stored(m->writer, schema, sample, &m->scratch, m->fields, count);
+    else
+        code = writer->add(m->writer, number, key, m->fields, count);
     if (code == -EINVAL && !p->fields)
         weir_fail(EINVAL, "%s (--fields chooses what is kept)", strdupa(weir_fail_last()));
     return code;
@@ -268,6 +275,8 @@ static int probe(struct weir_making *m)
     code = writer->schema(m->writer, &p->schema);
     if (!code)
         code = weir_growing_add(&p->schema, "", 1);
+    if (!code)
+        weir_sha256(p->schema_sha256, p->schema.data, p->schema.size - 1);
     if (!code)
         p->writing.schema = (const char *)p->schema.data;
     return code;

@@ -145,6 +145,7 @@ def test_a_full_disk(weir):
         pytest.skip(f"no mounts here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     assert "no space left" in done.stderr.lower() and done.stderr.count("\n") == 1
+    assert "the same command goes on once there is room" in done.stderr
     assert json.loads(done.stdout)["shards_kept"] >= 1
     weir("data", "pack", "src", "whole", "--format", "mds", "--shard-size", "256K")
     assert content(weir.cwd / "kept") == content(weir.cwd / "whole")
@@ -224,6 +225,27 @@ def test_what_a_format_cannot_hold_is_named(weir):
     assert "--format is missing" in weir.fails("data", "pack", "src", "to3", rc=2)
     assert "'zip'" in weir.fails("data", "pack", "src", "to3", "--format", "mds",
                                  "--compression", "zip")
+
+
+@pytest.mark.parametrize("says, source, more", [
+    ("no compression 'zstd:99'", "src", ["--format", "mds", "--compression", "zstd:99"]),
+    ("only read, not written", "src", ["--format", "litdata"]),
+    ("no samples", "none", ["--format", "mds"]),
+    ("'data' is bytes", "src", ["--format", "jsonl"]),
+    ("no field 'nothing'", "src", ["--format", "wds", "--fields", "nothing"]),
+    ("no field 'nothing'", "src", ["--format", "mds", "--columns", "nothing:int"]),
+    ("does not know", "src", ["--format", "mds", "--columns", "data:gif"]),
+    ("columns are of mds", "src", ["--format", "wds", "--columns", "data:bytes"]),
+    ("of token files", "src", ["--format", "wds", "--layout", "megatron"]),
+    ("no.pem", "src", ["--format", "mds", "--key", "no.pem"])])
+def test_arguments_that_fail_leave_nothing(weir, says, source, more):
+    tree(weir, 3)
+    weir.file("none/empty.jsonl", b"")
+    assert says in weir.fails("data", "pack", source, "to", *more)
+    assert not (weir.cwd / "to").exists()
+    weir("init")
+    assert says in weir.fails("data", "pack", source, "weir-store/to", *more)
+    assert weir.keys() == []
 
 
 def test_a_damaged_source_is_named(weir):

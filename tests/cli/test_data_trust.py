@@ -269,6 +269,46 @@ def test_readers_with_a_key(weir):
     assert "index.json" in weir.fails("data", "cat", "mds", "0", "--key", public)
 
 
+@pytest.mark.parametrize("to", ["mds", "wds"])
+def test_packing_with_a_key(weir, to):
+    """What was signed becomes the new dataset; anything else stops it, where it is."""
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    where, offsets = mds(weir)
+    private, public = keys(weir)
+    weir("data", "manifest", "mds", "--output", "m", "--block", "64K")
+    weir("data", "sign", "mds", "--manifest", "m", "--key", private)
+    pack = ["data", "pack", "mds", "ours", "--format", to]
+    assert "there is no manifest" in weir.fails(*pack, "--key", public)
+    _, other = keys(weir, "other")
+    pack += ["--manifest", "m", "--key"]
+    assert "another key" in weir.fails(*pack, other)
+    assert not (weir.cwd / "ours").exists()
+    flip(where / "shard.00000.mds", offsets[100] + 1000)
+    error = weir.fails(*pack, public)
+    block = (offsets[100] + 1000) // KIB64
+    assert f"is not what was signed in block {block} " in error and "shard.00000.mds" in error
+    assert not list((weir.cwd / "ours").glob("shard*"))
+    weir("data", "pack", "mds", "unsigned", "--format", to)  # without a key nobody knows
+    flip(where / "shard.00000.mds", offsets[100] + 1000)
+    assert weir.json("data", "pack", "mds", "again", *pack[4:], public)["samples"] == 200
+    assert weir("data", "cat", "again", "100", "--field", "x").raw == bytes([100]) * 20000
+
+
+def test_packing_signed_files_with_a_key(weir):
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    for i in range(50):
+        weir.file(f"tree/{i:02}.jpg", bytes([i]) * 3000)
+    private, public = keys(weir)
+    weir("data", "manifest", "tree", "--output", "m")
+    weir("data", "sign", "tree", "--manifest", "m", "--key", private)
+    pack = ["--format", "mds", "--manifest", "m", "--key", public]
+    weir("data", "pack", "tree", "one", *pack)
+    flip(weir.cwd / "tree/33.jpg", 77)
+    error = weir.fails("data", "pack", "tree", "two", *pack)
+    assert "'33.jpg' is not what was signed in block 0" in error, error
+    assert weir("data", "cat", "one", "33", "--field", "data").raw == bytes([33]) * 3000
+
+
 def test_a_key_and_a_manifest_elsewhere(weir):
     weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
     where, _ = mds(weir, 20)

@@ -84,6 +84,20 @@ def test_unknown_size(weir, slow):
     assert "%" not in shown
 
 
+def test_a_bar_without_a_count(weir):
+    """Samples and files are not counted one by one: no count stands there that never moves."""
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    for i in range(40):
+        weir.file(f"tree/{i:02}", os.urandom(MIB // 4))
+    rc, shown = on_terminal(weir, "data", "pack", "tree", f"file:{weir.cwd}/to?write_rate=5M",
+                            "--format", "mds", "--shard-size", "1M")
+    assert rc == 0 and re.search(r"packing  .*left", shown), shown
+    assert "/40" not in shown
+    rc, shown = on_terminal(weir, "data", "manifest", f"file:{weir.cwd}/to?read_rate=5M")
+    assert rc == 0 and re.search(r"hashing  .*left", shown), shown
+    assert not re.search(r"left  \d+/", shown), shown
+
+
 @pytest.mark.parametrize("option", ["--quiet", "--json"])
 def test_no_bar(weir, slow, option):
     rc, shown = on_terminal(weir, "--store", slow, "put", "f", option)

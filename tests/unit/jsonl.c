@@ -112,7 +112,7 @@ static void written_and_read_again(void)
 {
     void *writer;
     struct weir_growing out = {0};
-    struct weir_writing how = {NULL, ""};
+    struct weir_writing how = {.codec = ""};
     int16_t shorts[] = {1, -2, 3, -4};
     uint8_t truth = 1;
     uint64_t large = UINT64_MAX;

@@ -389,6 +389,69 @@ static void booleans_are_bytes(void)
     weir_growing_free(&shard);
 }
 
+/* Encodings that were asked for; the others go by their fields. */
+static void chosen_columns(void)
+{
+    static const char sample[] = "\2\0\0\0\3\0\0\0-7six\1\0\2\0";
+    struct weir_writing how = {.codec = "", .columns = "c:ndarray:int16:2,a:str_int"};
+    struct weir_growing text = {0};
+    struct weir_made made;
+    void *w;
+    OK(writer->open(&w, &how));
+    add(w, -7, "six", "\1\2");
+    OK(writer->schema(w, &text));
+    OK(weir_growing_add(&text, "", 1));
+    CHECK(strstr((char *)text.data, "[[\"a\", \"str_int\"], [\"b\", \"str\"], "
+                                    "[\"c\", \"ndarray:int16:2\"]]"));
+    writer->drain(w, &made);
+    CHECK(made.body_size == sizeof sample - 1 && !memcmp(made.body, sample, made.body_size));
+    writer->close(w);
+    weir_growing_free(&text);
+    static const char *const bad[] = {"",
+                                      "a",
+                                      "a:",
+                                      ":int",
+                                      "a:int,",
+                                      "a:int,a:str",
+                                      "a:pkl",
+                                      "a:ndarray:int8:2,,3",
+                                      "a:ndarray:int8,3"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        how.columns = bad[i];
+        CHECK(writer->open(&w, &how) < 0);
+        CHECK(!strncmp(weir_error_text(), "--columns", 9));
+    }
+}
+
+/* MDS that becomes MDS is not decoded: even what could not be stays what it is. */
+static void stored_as_it_stands(void)
+{
+    static const char json[] = "{\"columns\": [[[\"j\", \"json\"], [\"x\", \"ndarray\"]]]}";
+    static const char bytes[] = "\3\0\0\0\2\0\0\0NaN\x08\x05";
+    struct weir_sample sample = {
+        .data = (const uint8_t *)bytes, .size = sizeof bytes - 1, .file = "x"};
+    struct weir_field fields[2];
+    struct weir_arena *scratch = NULL;
+    struct weir_writing how = {.codec = ""};
+    struct weir_made made;
+    uint32_t count = 2;
+    void *own, *w;
+    OK(weir_format_mds.schema_open(&own, json, strlen(json)));
+    CHECK_EQ(weir_format_mds.fields(own, &sample, &scratch, fields, &count), -EBADMSG);
+    OK(weir_format_mds.stored(own, &sample, fields, &count));
+    OK(writer->open(&w, &how));
+    OK(writer->add_stored(w, own, &sample, &scratch, fields, count));
+    writer->drain(w, &made);
+    CHECK(made.body_size == sample.size && !memcmp(made.body, bytes, sample.size));
+    writer->close(w);
+    how.columns = "x:bytes"; /* which it must be decoded for */
+    OK(writer->open(&w, &how));
+    CHECK_EQ(writer->add_stored(w, own, &sample, &scratch, fields, count), -EBADMSG);
+    writer->close(w);
+    weir_arena_free(scratch);
+    weir_format_mds.schema_close(own);
+}
+
 int main(void)
 {
     writer = weir_format_mds.writer;
@@ -402,6 +465,8 @@ int main(void)
     RUN(fields_that_do_not_fit);
     RUN(booleans_are_bytes);
     RUN(handed_over_in_parts);
+    RUN(chosen_columns);
+    RUN(stored_as_it_stands);
     weir_format_mds.schema_close(schema);
     return TEST_RESULT;
 }

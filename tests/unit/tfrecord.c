@@ -179,7 +179,7 @@ static void written_and_read_again(void)
     void *writer;
     char name[64];
     struct weir_growing out = {0};
-    struct weir_writing how = {NULL, ""};
+    struct weir_writing how = {.codec = ""};
     int8_t small[] = {-1, 2};
     uint16_t halves[] = {0x3c00, 0xc000}; /* 1, -2 */
     float floats[] = {0.5f, 1.5f, 2.5f, 3.5f};

@@ -161,7 +161,7 @@ static void large_sizes(void)
 
 int main(void)
 {
-    struct weir_writing how = {NULL, ""};
+    struct weir_writing how = {.codec = ""};
     way = wds->writer;
     OK(way->open(&writer, &how));
     RUN(fields_of_every_kind);
