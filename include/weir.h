@@ -509,7 +509,8 @@ enum {
     WEIR_DATA_NO_BUILD = 1, /* if there is no index of the data as it is now: -ENOENT */
     WEIR_DATA_REBUILD = 2,  /* make it anew, whatever there is */
     WEIR_DATA_BESIDE = 4,   /* keep it as 'index.weir' in the dataset, which is in a store */
-    WEIR_DATA_TRUST = 8     /* do not look whether shards have changed since: no listing */
+    WEIR_DATA_TRUST = 8,    /* do not look whether shards have changed since: no listing */
+    WEIR_DATA_KEEP = 16     /* an index that no cache can keep is an error, and not in memory */
 };
 /* So many more of so many bytes have been indexed; non-zero stops (-ECANCELED). On any thread, but
  * one at a time. */

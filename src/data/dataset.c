@@ -61,8 +61,8 @@ static int options_read(weir_data_options *out, const weir_data_options *given)
         return weir_fail(EINVAL, "weir_data_options: call weir_data_options_init() first");
     size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
     memcpy(out, given, size);
-    if (out->flags &
-        ~(uint32_t)(WEIR_DATA_NO_BUILD | WEIR_DATA_REBUILD | WEIR_DATA_BESIDE | WEIR_DATA_TRUST))
+    if (out->flags & ~(uint32_t)(WEIR_DATA_NO_BUILD | WEIR_DATA_REBUILD | WEIR_DATA_BESIDE |
+                                 WEIR_DATA_TRUST | WEIR_DATA_KEEP))
         return weir_fail(EINVAL, "weir_data_options: an unknown flag");
     return out->format && !weir_format_find(out->format) ? weir_format_fail(out->format, false) : 0;
 }
@@ -76,7 +76,8 @@ static int use(struct opening *o, weir_store *store, const char *key)
     int code = weir_index_open(&index, store, key);
     if (!code && weir_index_is_read(index) && (code = weir_index_check(index)))
         weir_index_close(index); /* a plain file, perhaps: no seal will see it */
-    if (code == -EBADMSG || code == -EPROTO || code == -EKEYREJECTED)
+    if (code == -EBADMSG || code == -EPROTO || code == -EKEYREJECTED ||
+        (store == o->data->cache.store && weir_cache_is_shut(code)))
         return -ENOENT; /* it can be made again */
     if (code)
         return code;
@@ -149,6 +150,8 @@ static int find_trusted(struct opening *o)
     if (code != -ENOENT)
         return code ? code : name_index(data, data->store, o->beside);
     code = weir_cache_any(&data->cache, o->opts.format, o->cached);
+    if (weir_cache_is_shut(code))
+        return -ENOENT;
     if (!code)
         code = use(o, data->cache.store, o->cached);
     return code ? code : name_index(data, data->cache.store, o->cached);
@@ -165,8 +168,24 @@ static int clear(weir_store *store, const char *key)
     return code == -ENOENT ? 0 : code;
 }
 
+/* What the cache has of shards that are as they were. */
+static int load_sources(struct opening *o, const char *parts)
+{
+    struct weir_cache *cache = &o->data->cache;
+    int code = weir_sources_load(&o->sources, cache->store, cache->dir, o->format);
+    if (!code)
+        code = weir_sources_load(&o->sources, cache->store, parts, o->format);
+    return weir_cache_is_shut(code) ? 0 : code; /* all of them are looked into, then */
+}
+
+/* Where it is made: the cache may be left while it is. */
+static weir_store *store_of(struct opening *o)
+{
+    return o->opts.flags & WEIR_DATA_BESIDE ? o->data->store : o->data->cache.store;
+}
+
 /* Makes it; 1: another, who makes it too, took this one for what was to be made anew. */
-static int make_once(struct opening *o, weir_store *store, const char *key)
+static int make_once(struct opening *o, const char *key, bool must_keep)
 {
     weir_data *data = o->data;
     char parts[WEIR_KEY_BYTES_MAX];
@@ -175,29 +194,30 @@ static int make_once(struct opening *o, weir_store *store, const char *key)
         .survey = o->survey,
         .format = o->format,
         .sources = &o->sources,
-        .cache = data->cache.store,
-        .parts = strcmp(data->cache.kind, "mem") ? parts : NULL,
+        .cache = &data->cache,
+        .must_keep = must_keep,
         .threads = o->opts.threads,
         .progress = o->opts.progress,
         .progress_arg = o->opts.progress_arg,
     };
-    int code = 0;
-    if (!(o->opts.flags & WEIR_DATA_REBUILD)) {
-        code = weir_sources_load(&o->sources, data->cache.store, data->cache.dir, o->format);
-        if (!code)
-            code = weir_sources_load(&o->sources, data->cache.store, parts, o->format);
+    int code = o->opts.flags & WEIR_DATA_REBUILD ? 0 : load_sources(o, parts);
+    if (!code)
+        code = clear(store_of(o), key);
+    if (code && !(o->opts.flags & WEIR_DATA_BESIDE)) {
+        code = weir_cache_leave(&data->cache, code);
+        if (!code && must_keep)
+            code = weir_cache_fail(&data->cache);
     }
+    build.parts = strcmp(data->cache.kind, "mem") ? parts : NULL;
     if (!code)
-        code = clear(store, key);
-    if (!code)
-        code = weir_build_index(&build, store, key, o->fingerprint);
+        code = weir_build_index(&build, store_of(o), key, o->fingerprint);
     if (code == -EEXIST) /* somebody else made the same meanwhile */
         code = 0;
     o->scanned = build.scanned;
     o->built = true;
     if (code)
         return code;
-    code = weir_index_open(&data->index, store, key);
+    code = weir_index_open(&data->index, store_of(o), key);
     return code == -ENOENT ? 1 : code;
 }
 
@@ -206,18 +226,20 @@ static int make_index(struct opening *o)
     enum { TRIES_MAX = 8 };
     weir_data *data = o->data;
     bool beside = o->opts.flags & WEIR_DATA_BESIDE;
-    weir_store *store = beside ? data->store : data->cache.store;
+    bool must_keep = o->opts.flags & WEIR_DATA_KEEP && !beside;
     const char *key = beside ? o->beside : o->cached;
-    int code = make_once(o, store, key);
+    if (must_keep && !strcmp(data->cache.kind, "mem"))
+        return weir_cache_fail(&data->cache);
+    int code = make_once(o, key, must_keep);
     for (int tries = 1; code == 1 && tries < TRIES_MAX; tries++) {
-        code = use(o, store, key); /* the other's is as good */
+        code = use(o, store_of(o), key); /* the other's is as good */
         if (code == -ENOENT)
-            code = make_once(o, store, key);
+            code = make_once(o, key, must_keep);
     }
     if (code == 1)
         code = weir_fail(EAGAIN, "others make its index anew all the time: try again");
     if (!code)
-        code = name_index(data, store, key);
+        code = name_index(data, store_of(o), key);
     if (!code)
         weir_cache_tidy(&data->cache, o->format->name, beside ? "" : key);
     return code;

@@ -50,6 +50,20 @@ def test_index(data, tmp_path):
     assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["a.bin", "b.bin"]
 
 
+def test_a_full_cache(data, tmp_path):
+    """What only needs an index has it in memory; who wants it kept is told where it cannot be."""
+    data.file("d/x.jsonl", '{"a": 1}\n')
+    data("data", "index", "d")
+    data.file("d/y.jsonl", '{"a": 2}\n')
+    full = f"file:{tmp_path}/cache?fault_ops=create,put&fault_nth=1&fault_lasting=1"
+    for error in "ENOSPC", "EDQUOT", "EROFS", "EACCES":
+        cache = f"{full}&fault_error={error}"
+        assert data.json("data", "stats", "d", "--cache", cache)["samples"] == 2
+        err = data.fails("data", "index", "d", "--cache", cache)
+        assert f"{tmp_path}/cache" in err
+        assert "cannot keep the index (name another with --cache or WEIR_CACHE)" in err
+
+
 def test_beside(data, tmp_path):
     data("init")
     (data.store / "d").mkdir()
