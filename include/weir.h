@@ -527,6 +527,7 @@ typedef struct weir_data_options {
     const char *verify_key; /* a public Ed25519 key, in PEM: nothing is read but what its owner has
                                signed (weir data sign); NULL: anything is */
     const char *proof;      /* where manifest and signature are; NULL: in the dataset */
+    uint64_t sample_bytes_max; /* of a compressed shard, read by its number; 0: 512 MiB */
 } weir_data_options;
 WEIR_API void weir_data_options_init(weir_data_options *opts);
 /* url: the directory, in a store or not; opts may be NULL. -ENOENT if there is nothing, -EINVAL if

@@ -70,6 +70,7 @@ int dataset_open(struct cli *cli, weir_data **out, const char *url, const struct
     open.format = opts->format;
     open.cache = opts->cache;
     open.options = options;
+    open.sample_bytes_max = opts->memory;
     open.threads = (uint32_t)opts->jobs;
     open.flags = flags;
     open.progress = on_progress;

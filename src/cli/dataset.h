@@ -10,6 +10,7 @@ struct dataset_opts {
     const char *format, *cache, *key, *manifest;
     struct weir_texts options;
     uint64_t jobs;
+    uint64_t memory; /* for a sample that is decompressed; 0: as much as usual */
 };
 
 /* Opens what a person named. flags: WEIR_DATA_… */
@@ -24,6 +25,13 @@ const char *dataset_type(char *out, size_t size, const weir_field *field);
 char *dataset_field_name(const weir_field *field);
 /* A number that people wrote: which sample. A usage error if it is something else. */
 int dataset_number(struct cli *cli, uint64_t *out, const char *text);
+
+/* An option of those that read samples by their number. */
+#define DATASET_OPT_MEMORY(at)                                                                     \
+    {                                                                                              \
+        "memory", 0, WEIR_OPT_SIZE, (at) + offsetof(struct dataset_opts, memory), "512M", "SIZE",  \
+            "for a sample that is decompressed; one that takes more is refused", 1, 0              \
+    }
 
 /* The options of every command that opens a dataset; `at` is where its struct dataset_opts is. */
 #define DATASET_OPTIONS(at)                                                                        \

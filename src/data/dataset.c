@@ -11,12 +11,16 @@
 
 #include "data/build.h"
 #include "data/cache.h"
+#include "data/codec.h"
 #include "data/index_file.h"
 #include "data/trust.h"
 #include "store/within.h"
 #include "util/err.h"
 #include "util/sys.h"
 #include "util/thread.h"
+
+/* Unless more is allowed: as much as a loader has. */
+#define SAMPLE_BYTES_MAX ((uint64_t)512 << 20)
 
 struct weir_data {
     struct weir_within within;
@@ -29,6 +33,7 @@ struct weir_data {
     char *url, *schema, *index_name;
     char digest[2 * WEIR_SHA256_BYTES + 1];
     weir_data_info info;
+    uint64_t sample_bytes_max;
     bool is_believed;    /* the index, without a look at the shards: their times may be a copy's */
     unsigned generation; /* of fork() */
 };
@@ -403,6 +408,7 @@ int weir_data_open(weir_data **out, const char *url, const weir_data_options *op
         return weir_fail_memory();
     }
     data->generation = weir_fork_generation();
+    data->sample_bytes_max = o.opts.sample_bytes_max ? o.opts.sample_bytes_max : SAMPLE_BYTES_MAX;
     o.data = data;
     code = open_parts(data, &o);
     weir_sources_free(&o.sources);
@@ -520,10 +526,21 @@ int weir_data_object(const weir_data *data, const struct weir_place *place, bool
     return 0;
 }
 
-int weir_data_flow(const weir_data *data, const struct weir_place *place, uint64_t raw_bytes_max,
-                   struct weir_flow **out)
+int weir_data_flow(const weir_data *data, const struct weir_place *place, struct weir_flow **out)
 {
     weir_object *obj;
+    struct weir_index_shard shard;
     int code = weir_data_object(data, place, false, &obj);
-    return code ? code : weir_flow_open_object(out, obj, place->codec, raw_bytes_max);
+    if (code)
+        return code;
+    weir_index_shard(data->index, place->shard, &shard);
+    uint64_t max = weir_index_format(data->index)->ends_with_sample
+                       ? shard.raw_bytes
+                       : weir_codec_raw_bytes_max(shard.file_bytes);
+    return weir_flow_open_object(out, obj, place->codec, max);
+}
+
+uint64_t weir_data_sample_bytes_max(const weir_data *data)
+{
+    return data->sample_bytes_max;
 }

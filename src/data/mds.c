@@ -220,5 +220,6 @@ const struct weir_format weir_format_mds = {
     .schema_open = schema_open,
     .schema_close = schema_close,
     .fields = fields,
+    .ends_with_sample = true,
     .writer = &weir_mds_writer,
 };

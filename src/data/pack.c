@@ -16,7 +16,8 @@
 #include "util/team.h"
 
 /* Memory for pieces that is kept for the next: of all jobs together. */
-#define SLAB_BYTES ((uint64_t)256 << 20)
+#define SLAB_BYTES       ((uint64_t)256 << 20)
+#define MEMORY_BYTES_MAX ((uint64_t)4 << 30)
 
 /* "a,b" becomes two names. */
 static int read_fields(struct weir_packing *p)
@@ -91,6 +92,29 @@ static uint32_t jobs_of(const struct weir_packing *p)
     return p->opts->jobs < most ? p->opts->jobs : most;
 }
 
+/* A shard of the source that is compressed comes as a whole, and each job has two. */
+static int check_memory(const struct weir_packing *p)
+{
+    uint64_t shards = weir_index_shards(p->from.index), largest = 0, need;
+    uint64_t most = p->opts->memory_bytes_max ? p->opts->memory_bytes_max : MEMORY_BYTES_MAX;
+    uint64_t jobs = jobs_of(p) < p->shards ? jobs_of(p) : p->shards;
+    uint64_t pieces = jobs * (shards < WEIR_AHEAD_PIECES_MIN ? shards : WEIR_AHEAD_PIECES_MIN);
+    for (uint64_t i = 0; i < shards; i++) {
+        struct weir_index_shard shard;
+        weir_index_shard(p->from.index, i, &shard);
+        if (shard.codec[0] && shard.raw_bytes > largest)
+            largest = shard.raw_bytes;
+    }
+    if (!__builtin_mul_overflow(largest, pieces, &need) && need <= most)
+        return 0;
+    return weir_fail(EINVAL,
+                     "the largest shard of '%s' has %" PRIu64 " bytes when it is decompressed, "
+                     "%" PRIu64 " job%s would hold %" PRIu64 " such, and %" PRIu64
+                     " bytes are allowed: allow more with --memory, or use fewer --jobs",
+                     weir_data_info_get(p->from.data)->url, largest, jobs, jobs == 1 ? "" : "s",
+                     pieces, most);
+}
+
 static int one_shard(void *arg, uint64_t i)
 {
     return weir_pack_shard(arg, (uint32_t)i);
@@ -126,6 +150,8 @@ static int pack(struct weir_packing *p)
         code = weir_ahead_open(&p->ahead, &p->from);
     if (!code)
         code = weir_pack_plan(p);
+    if (!code)
+        code = check_memory(p);
     if (!code)
         code = weir_pack_probe(p); /* what cannot be packed at all leaves no mark */
     if (!code)
