@@ -75,8 +75,9 @@ const struct command cmd_data_index = {
     .summary = "Index a dataset: where every sample of it is",
     .about =
         "Every command that reads a dataset makes the index if it is not there; this one makes it "
-        "in time. It costs at most one sequential read, several shards at once. What was found is "
-        "kept every second: after a kill, the next attempt goes on from there. Shards are known by "
+        "in time. It costs at most one sequential read, several shards at once. What was found in "
+        "whole shards is kept every second: after a kill, the next attempt goes on with the "
+        "others, from their beginnings. Shards are known by "
         "name, size and time, and only those that have changed since are looked into again.\n\n"
         "The index is kept in a cache of yours; the dataset's directory is not written to unless "
         "--beside says so. With --beside whoever opens the dataset finds it, on any machine.",

@@ -15,7 +15,7 @@
 #include "util/sys.h"
 #include "util/thread.h"
 
-enum { PART_NS = 1000000000 };          /* what a kill costs */
+enum { PART_NS = 1000000000 };          /* what a kill costs, beside shards that are not done */
 enum { PART_ENTRIES_BYTES = 16 << 20 }; /* held in memory until then */
 
 /* What is known of a shard. */

@@ -1,6 +1,6 @@
 /* build.h - makes an index: every shard that no index knows is scanned, several at once, each in
- * one sequential read. What was found is kept in the cache as parts, small indexes, every second or
- * so; whoever begins again after a kill goes on from those.
+ * one sequential read. What was found in whole shards is kept in the cache as parts, small indexes,
+ * every second or so; whoever begins again after a kill goes on from those.
  */
 #ifndef WEIR_DATA_BUILD_H
 #define WEIR_DATA_BUILD_H
