@@ -515,6 +515,8 @@ enum {
 /* So many more of so many bytes have been indexed; non-zero stops (-ECANCELED). On any thread, but
  * one at a time. */
 typedef int (*weir_data_progress_fn)(void *arg, uint64_t more, uint64_t total);
+/* One more file has been listed; non-zero stops (-ECANCELED). On the caller's thread. */
+typedef int (*weir_data_listed_fn)(void *arg);
 typedef struct weir_data_options {
     size_t struct_size;
     uint32_t flags;      /* WEIR_DATA_… */
@@ -528,6 +530,7 @@ typedef struct weir_data_options {
                                signed (weir data sign); NULL: anything is */
     const char *proof;      /* where manifest and signature are; NULL: in the dataset */
     uint64_t sample_bytes_max; /* of a compressed shard, read by its number; 0: 512 MiB */
+    weir_data_listed_fn listed; /* with progress_arg; may be NULL */
 } weir_data_options;
 WEIR_API void weir_data_options_init(weir_data_options *opts);
 /* url: the directory, in a store or not; opts may be NULL. -ENOENT if there is nothing, -EINVAL if

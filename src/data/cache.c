@@ -40,7 +40,7 @@ static int into_memory(struct weir_cache *cache, int code, const char *where)
     cache->code = code;
     snprintf(cache->why, sizeof cache->why, "%s", weir_fail_last());
     cache->kind = "mem";
-    return weir_store_open(&cache->store, "mem:", &opts);
+    return weir_store_open(&cache->store, "mem:?size=16G", &opts); /* four billion samples */
 }
 
 static int open_store(struct weir_cache *cache, const char *given)

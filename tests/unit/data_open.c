@@ -335,6 +335,29 @@ static void whoever_asks_is_stopped(void)
     opened(dir, 0, true, 3, 13);
 }
 
+static int stop_listing(void *arg)
+{
+    return ++*(int *)arg == 4;
+}
+
+static void files_are_told_as_they_are_listed(void)
+{
+    const char *dir = make_dataset();
+    int told = 0;
+    weir_data *data;
+    weir_data_options opts;
+    weir_data_options_init(&opts);
+    opts.options = OPTIONS;
+    opts.cache = tmp_path("cache");
+    opts.listed = stop_listing;
+    opts.progress_arg = &told;
+    CHECK_EQ(weir_data_open(&data, dir, &opts), -ECANCELED);
+    CHECK_EQ(told, 4);
+    OK(weir_data_open(&data, dir, &opts));
+    CHECK_EQ(told, 4 + 6);
+    weir_data_close(data);
+}
+
 /* Without any place for a cache the index is in memory. */
 static void without_a_cache(void)
 {
@@ -429,6 +452,7 @@ int main(void)
     RUN(nothing_is_no_dataset);
     RUN(a_child_is_told);
     RUN(whoever_asks_is_stopped);
+    RUN(files_are_told_as_they_are_listed);
     RUN(a_cache_that_takes_nothing);
     RUN(a_shard_that_may_not_be_read);
     RUN(without_a_cache);
