@@ -109,11 +109,12 @@ static int name_index(weir_data *data, weir_store *store, const char *key)
     int code = weir_store_info_get(store, &info);
     if (code)
         return code;
-    size_t size = strlen(info.url) + strlen(key) + 2;
+    const char *url = strcmp(info.tier, "mem") ? info.url : "mem:"; /* its size says nothing */
+    size_t size = strlen(url) + strlen(key) + 2;
     data->index_name = weir_alloc(size);
     if (!data->index_name)
         return weir_fail_memory();
-    snprintf(data->index_name, size, "%s/%s", info.url, key);
+    snprintf(data->index_name, size, "%s/%s", url, key);
     return 0;
 }
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import datasets
 import pytest
-from conftest import cli
+from processes import peak_bytes
 from weirtest import need
 
 np = need("numpy")
@@ -229,7 +229,7 @@ def test_bomb(weir, tmp_path):
     weir.env["WEIR_CACHE"] = str(tmp_path / "cache")
     for command in ["cat", tmp_path, "0"], ["stats", tmp_path], ["stream", tmp_path]:
         process = weir.start("data", *command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        assert cli.peak_bytes(process) < 128 << 20, command
+        assert peak_bytes(process) < 128 << 20, command
         err = process.stderr.read().decode()
         assert process.returncode == 1 and err.count("\n") == 1, err
         assert "shard.00000.mds.zstd" in err and "decompresses to more than" in err, err
