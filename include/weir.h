@@ -513,11 +513,14 @@ enum {
     WEIR_DATA_NO_BUILD = 1, /* if there is no index of the data as it is now: -ENOENT */
     WEIR_DATA_REBUILD = 2,  /* make it anew, whatever there is */
     WEIR_DATA_BESIDE = 4,   /* keep it as 'index.weir' in the dataset, which is in a store */
-    WEIR_DATA_TRUST = 8     /* do not look whether shards have changed since: no listing */
+    WEIR_DATA_TRUST = 8,    /* do not look whether shards have changed since: no listing */
+    WEIR_DATA_KEEP = 16     /* an index that no cache can keep is an error, and not in memory */
 };
 /* So many more of so many bytes have been indexed; non-zero stops (-ECANCELED). On any thread, but
  * one at a time. */
 typedef int (*weir_data_progress_fn)(void *arg, uint64_t more, uint64_t total);
+/* One more file has been listed; non-zero stops (-ECANCELED). On the caller's thread. */
+typedef int (*weir_data_listed_fn)(void *arg);
 typedef struct weir_data_options {
     size_t struct_size;
     uint32_t flags;      /* WEIR_DATA_… */
@@ -530,6 +533,8 @@ typedef struct weir_data_options {
     const char *verify_key; /* a public Ed25519 key, in PEM: nothing is read but what its owner has
                                signed (weir data sign); NULL: anything is */
     const char *proof;      /* where manifest and signature are; NULL: in the dataset */
+    uint64_t sample_bytes_max; /* of a compressed shard, read by its number; 0: 512 MiB */
+    weir_data_listed_fn listed; /* with progress_arg; may be NULL */
 } weir_data_options;
 WEIR_API void weir_data_options_init(weir_data_options *opts);
 /* url: the directory, in a store or not; opts may be NULL. -ENOENT if there is nothing, -EINVAL if

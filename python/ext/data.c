@@ -59,31 +59,16 @@ static int on_progress(void *progress, uint64_t more, uint64_t total)
     return stop;
 }
 
-static int data_init(PyObject *object, PyObject *args, PyObject *kwargs)
+static int open_data(Data *self, const char *url, const weir_data_options *opts)
 {
-    static char *names[] = {"url",     "format",   "options",    "cache", "flags",
-                            "threads", "progress", "verify_key", "proof", NULL};
-    Data *self = (Data *)object;
-    const char *url;
-    PyObject *progress = NULL;
-    weir_data_options opts;
     weir_data *data = NULL;
     int code;
-    weir_data_options_init(&opts);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|zzzO&O&Ozz", names, &url, &opts.format,
-                                     &opts.options, &opts.cache, ext_u32, &opts.flags, ext_u32,
-                                     &opts.threads, &progress, &opts.verify_key, &opts.proof))
-        return -1;
     if (self->data || self->closed) {
         PyErr_SetString(PyExc_ValueError, "the dataset is open already");
         return -1;
     }
-    if (progress && !Py_IsNone(progress)) {
-        opts.progress = on_progress;
-        opts.progress_arg = progress;
-    }
     Py_BEGIN_ALLOW_THREADS
-    code = weir_data_open(&data, url, &opts);
+    code = weir_data_open(&data, url, opts);
     Py_END_ALLOW_THREADS
     if (code) {
         ext_fail(code);
@@ -91,6 +76,33 @@ static int data_init(PyObject *object, PyObject *args, PyObject *kwargs)
     }
     self->data = data;
     return 0;
+}
+
+static int data_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"url",   "format",           "options",  "cache",
+                            "flags", "threads",          "progress", "verify_key",
+                            "proof", "sample_bytes_max", NULL};
+    Data *self = (Data *)object;
+    PyObject *url = NULL, *cache = NULL, *proof = NULL, *progress = NULL;
+    weir_data_options opts;
+    weir_data_options_init(&opts);
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O&|zzO&O&O&OzO&O&", names, ext_url, &url, &opts.format, &opts.options,
+            ext_url_or_none, &cache, ext_u32, &opts.flags, ext_u32, &opts.threads, &progress,
+            &opts.verify_key, ext_url_or_none, &proof, ext_u64, &opts.sample_bytes_max))
+        return -1;
+    opts.cache = ext_url_text(cache);
+    opts.proof = ext_url_text(proof);
+    if (progress && !Py_IsNone(progress)) {
+        opts.progress = on_progress;
+        opts.progress_arg = progress;
+    }
+    int code = open_data(self, ext_url_text(url), &opts);
+    Py_DECREF(url);
+    Py_XDECREF(cache);
+    Py_XDECREF(proof);
+    return code;
 }
 
 static PyObject *data_close(PyObject *object, PyObject *unused)
@@ -120,9 +132,10 @@ static PyObject *data_info(PyObject *object, PyObject *unused)
         return NULL;
     const weir_data_info *info = weir_data_info_get(data);
     PyObject *out = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:K}", "url", info->url, "format",
-        info->format, "digest", info->digest, "schema", info->schema, "index", info->index,
-        "samples", (unsigned long long)info->samples, "shards", (unsigned long long)info->shards,
+        "{s:N,s:s,s:s,s:s,s:N,s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:K}", "url",
+        PyUnicode_DecodeFSDefault(info->url), "format", info->format, "digest", info->digest,
+        "schema", info->schema, "index", PyUnicode_DecodeFSDefault(info->index), "samples",
+        (unsigned long long)info->samples, "shards", (unsigned long long)info->shards,
         "sample_bytes", (unsigned long long)info->sample_bytes, "sample_bytes_max",
         (unsigned long long)info->sample_bytes_max, "file_bytes",
         (unsigned long long)info->file_bytes, "index_bytes", (unsigned long long)info->index_bytes,

@@ -65,6 +65,13 @@ PyObject *ext_batch_new(weir_batch *batch);
  * exception. */
 int ext_lend(weir_loader *loader, PyObject *memory, PyObject *owner);
 
+/* Converters for "O&" of paths and URLs, which may hold any bytes: bytes, or NULL for None; the
+ * caller clears it. ext_url: not None. */
+int ext_url(PyObject *url, void *out);
+int ext_url_or_none(PyObject *url, void *out);
+/* Borrowed; NULL for NULL. */
+const char *ext_url_text(PyObject *url);
+
 /* Converters for "O&" of whole numbers that fit: uint64_t, uint32_t. */
 int ext_u64(PyObject *number, void *out);
 int ext_u32(PyObject *number, void *out);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static PyObject *damaged_error, *stale_error;
 
@@ -12,8 +13,10 @@ PyObject *ext_fail_text(int code, const char *text)
     PyObject *type = code == -EBADMSG  ? damaged_error
                      : code == -ESTALE ? stale_error
                                        : PyExc_OSError;
-    /* OSError itself picks FileNotFoundError and the like. */
-    PyObject *error = PyObject_CallFunction(type, "is", -code, text);
+    /* A text names paths, which may hold any bytes; OSError itself picks FileNotFoundError and the
+     * like. */
+    PyObject *shown = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
+    PyObject *error = shown ? PyObject_CallFunction(type, "iN", -code, shown) : NULL;
     if (error) {
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_DECREF(error);
@@ -76,6 +79,21 @@ int ext_u64(PyObject *number, void *out)
         return 0;
     *(uint64_t *)out = value;
     return 1;
+}
+
+int ext_url(PyObject *url, void *out)
+{
+    return PyUnicode_FSConverter(url, out);
+}
+
+int ext_url_or_none(PyObject *url, void *out)
+{
+    return url && Py_IsNone(url) ? 1 : PyUnicode_FSConverter(url, out);
+}
+
+const char *ext_url_text(PyObject *url)
+{
+    return url ? PyBytes_AsString(url) : NULL;
 }
 
 int ext_u32(PyObject *number, void *out)

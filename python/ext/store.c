@@ -50,22 +50,25 @@ static int store_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"url", "create", "io", NULL};
     Store *self = (Store *)object;
-    const char *url, *io = NULL;
+    PyObject *url = NULL;
+    const char *io = NULL;
     int create = 1, code;
     weir_store_options opts;
     weir_store *store = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|pz", names, &url, &create, &io))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|pz", names, ext_url, &url, &create, &io))
         return -1;
     if (self->store || self->closed) {
         PyErr_SetString(PyExc_ValueError, "the store is open already");
+        Py_DECREF(url);
         return -1;
     }
     weir_store_options_init(&opts);
     opts.flags = create ? WEIR_STORE_CREATE : 0;
     opts.io = io;
     Py_BEGIN_ALLOW_THREADS
-    code = weir_store_open(&store, url, &opts);
+    code = weir_store_open(&store, ext_url_text(url), &opts);
     Py_END_ALLOW_THREADS
+    Py_DECREF(url);
     if (code) {
         ext_fail(code);
         return -1;
@@ -95,11 +98,11 @@ static void store_dealloc(PyObject *object)
 
 static PyObject *info_dict(const weir_store_info *info)
 {
-    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:K,s:K,s:K}", "url", info->url, "uuid", info->uuid,
-                         "tier", info->tier, "io", info->io, "level", weir_level_name(info->level),
-                         "grace_s", (unsigned long long)info->grace_s, "free_bytes",
-                         (unsigned long long)info->free_bytes, "total_bytes",
-                         (unsigned long long)info->total_bytes);
+    return Py_BuildValue(
+        "{s:N,s:s,s:s,s:s,s:s,s:K,s:K,s:K}", "url", PyUnicode_DecodeFSDefault(info->url), "uuid",
+        info->uuid, "tier", info->tier, "io", info->io, "level", weir_level_name(info->level),
+        "grace_s", (unsigned long long)info->grace_s, "free_bytes",
+        (unsigned long long)info->free_bytes, "total_bytes", (unsigned long long)info->total_bytes);
 }
 
 static PyObject *store_info(PyObject *object, PyObject *unused)

@@ -93,7 +93,11 @@ def _open(url: str, **options: Any) -> _weir.Data:
         raise
     if "error" in box:
         raise box["error"]
-    return box["data"]
+    data: _weir.Data = box["data"]
+    if not data.info()["samples"]:
+        data.close()
+        raise ValueError(f"'{url}' has no samples")
+    return data
 
 
 def _worker_info() -> Any:
@@ -216,6 +220,8 @@ class Dataset:
         text = "&".join(f"{key}={value}" for key, value in extra.items() if value is not None)
         self._open_options = dict(format=format, options=text or None,
                                   cache=None if cache is None else os.fspath(cache))
+        memory = _whole("memory", memory, 0, U64_MAX)
+        self._open_options["sample_bytes_max"] = memory
         if verify_key is not None:
             with open(verify_key, encoding="ascii", errors="replace") as pem:
                 self._open_options["verify_key"] = pem.read()
@@ -226,7 +232,7 @@ class Dataset:
                          threads=0 if threads is None
                          else _whole("threads", threads, 0, THREADS_MAX),
                          prefetch=_whole("prefetch", prefetch, 0, PREFETCH_MAX),
-                         memory=_whole("memory", memory, 0, U64_MAX),
+                         memory=memory,
                          flags=0 if buffered is None else 2 if buffered else 4)
         self._maker = Maker(collate, as_torch, pin_memory)
         self._pid = 0

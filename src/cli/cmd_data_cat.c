@@ -21,6 +21,7 @@ static struct {
 
 static const struct weir_opt options[] = {
     DATASET_OPTIONS(AT(data)),
+    DATASET_OPT_MEMORY(AT(data)),
     {"field", 0, WEIR_OPT_TEXT, AT(field), NULL, "NAME", "only the bytes of this field", 0, 0},
     {"raw", 0, WEIR_OPT_FLAG, AT(raw), "no", NULL, "only the bytes of the sample, as stored", 0, 0},
     {0},

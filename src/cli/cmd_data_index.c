@@ -1,7 +1,6 @@
 /* cmd_data_index.c - weir data index: makes the index of a dataset, or says that it is there. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/dataset.h"
@@ -49,15 +48,13 @@ static void show(const struct cli *cli, const weir_data_info *info)
             weir_format_size(index, sizeof index, info->index_bytes),
             info->built ? "made" : "it is up to date", info->scanned,
             info->scanned == 1 ? "" : "s");
-    if (!strncmp(info->index, "mem:", 4))
-        cli_note(cli, "weir: there is no place to keep the index: set WEIR_CACHE to a directory");
 }
 
 static int run(struct cli *cli)
 {
     weir_data *data;
-    uint32_t flags = (opts.beside ? WEIR_DATA_BESIDE : 0) | (opts.rebuild ? WEIR_DATA_REBUILD : 0) |
-                     (opts.check ? WEIR_DATA_NO_BUILD : 0);
+    uint32_t flags = WEIR_DATA_KEEP | (opts.beside ? WEIR_DATA_BESIDE : 0) |
+                     (opts.rebuild ? WEIR_DATA_REBUILD : 0) | (opts.check ? WEIR_DATA_NO_BUILD : 0);
     if (opts.check && opts.rebuild)
         return cli_usage(cli, "--check makes no index, and --rebuild does");
     int code = dataset_open(cli, &data, cli->operands[0], &opts.data, flags);
@@ -78,8 +75,9 @@ const struct command cmd_data_index = {
     .summary = "Index a dataset: where every sample of it is",
     .about =
         "Every command that reads a dataset makes the index if it is not there; this one makes it "
-        "in time. It costs at most one sequential read, several shards at once. What was found is "
-        "kept every second: after a kill, the next attempt goes on from there. Shards are known by "
+        "in time. It costs at most one sequential read, several shards at once. What was found in "
+        "whole shards is kept every second: after a kill, the next attempt goes on with the "
+        "others, from their beginnings. Shards are known by "
         "name, size and time, and only those that have changed since are looked into again.\n\n"
         "The index is kept in a cache of yours; the dataset's directory is not written to unless "
         "--beside says so. With --beside whoever opens the dataset finds it, on any machine.",

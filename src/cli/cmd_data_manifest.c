@@ -72,7 +72,9 @@ static int run(struct cli *cli)
         return code;
     stop_politely();
     how.prefix = place.within.prefix;
-    code = weir_proof_make(&proof, cli->store, (uint32_t)opts.block_bytes, &how);
+    code = proof_write_check(&place);
+    if (!code)
+        code = weir_proof_make(&proof, cli->store, (uint32_t)opts.block_bytes, &how);
     progress_end();
     if (!code) {
         code = proof_write(&proof, &place);

@@ -17,7 +17,7 @@
 static struct {
     const char *format, *compression, *fields, *columns, *layout, *dtype, *source_format, *options;
     struct signed_opts source_signed;
-    uint64_t shard_bytes, jobs;
+    uint64_t shard_bytes, jobs, memory;
 } opts;
 
 #define AT(field) (offsetof(typeof(opts), field))
@@ -44,6 +44,8 @@ static const struct weir_opt options[] = {
      "of token files: u16 or u32, which is i32 in megatron's (default: as the source's)", 0, 0},
     {"jobs", 'j', WEIR_OPT_NUMBER, AT(jobs), "4", "N",
      "shards made at once, in memory if they are compressed", 1, WEIR_PACK_JOBS_MAX},
+    {"memory", 0, WEIR_OPT_SIZE, AT(memory), "4G", "SIZE",
+     "for shards of the source that are decompressed, two for each job: so many jobs there are", 1, 0},
     {"source-format", 0, WEIR_OPT_TEXT, AT(source_format), NULL, "FORMAT",
      "what is read (default: as it looks)", 0, 0},
     {"source-options", 0, WEIR_OPT_TEXT, AT(options), NULL, "A=B&C=D",
@@ -150,6 +152,7 @@ static int pack(struct cli *cli, struct packing *p, weir_data *source)
         .dtype = opts.dtype,
         .shard_bytes = opts.shard_bytes,
         .jobs = (uint32_t)opts.jobs,
+        .memory_bytes_max = opts.memory,
         .total = proof_total,
         .progress = proof_progress,
         .place = open_place,

@@ -18,6 +18,7 @@ static struct {
 
 static const struct weir_opt options[] = {
     DATASET_OPTIONS(offsetof(typeof(opts), data)),
+    DATASET_OPT_MEMORY(offsetof(typeof(opts), data)),
     {0},
 };
 

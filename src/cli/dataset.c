@@ -34,12 +34,24 @@ static char *join_options(const struct weir_texts *texts)
 
 struct indexing {
     const struct cli *cli;
-    bool started;
+    bool started, listing;
 };
+
+static int on_listed(void *arg)
+{
+    struct indexing *indexing = arg;
+    if (!indexing->listing)
+        progress_start(indexing->cli, "listing", 0, 0, false);
+    indexing->listing = true;
+    progress_item();
+    return 0;
+}
 
 static int on_progress(void *arg, uint64_t more, uint64_t total)
 {
     struct indexing *indexing = arg;
+    if (!indexing->started && indexing->listing)
+        progress_end();
     if (!indexing->started)
         progress_start(indexing->cli, "indexing", total, 0, false);
     indexing->started = true;
@@ -59,7 +71,7 @@ int dataset_signed(weir_data_options *open, char **pem, const struct signed_opts
 int dataset_open(struct cli *cli, weir_data **out, const char *url, const struct dataset_opts *opts,
                  uint32_t flags)
 {
-    struct indexing indexing = {cli, false};
+    struct indexing indexing = {.cli = cli};
     weir_data_options open;
     for (size_t i = 0; i < opts->options.count; i++)
         if (!strchr(opts->options.text[i], '='))
@@ -76,12 +88,14 @@ int dataset_open(struct cli *cli, weir_data **out, const char *url, const struct
     open.format = opts->format;
     open.cache = opts->cache;
     open.options = options;
+    open.sample_bytes_max = opts->memory;
     open.threads = (uint32_t)opts->jobs;
     open.flags = flags;
+    open.listed = on_listed;
     open.progress = on_progress;
     open.progress_arg = &indexing;
     code = weir_data_open(out, url, &open);
-    if (indexing.started)
+    if (indexing.started || indexing.listing)
         progress_end();
     free(options);
     free(pem);

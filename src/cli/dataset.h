@@ -16,6 +16,7 @@ struct dataset_opts {
     struct signed_opts is_signed;
     struct weir_texts options;
     uint64_t jobs;
+    uint64_t memory; /* for a sample that is decompressed; 0: as much as usual */
 };
 
 /* Opens what a person named. flags: WEIR_DATA_… */
@@ -49,6 +50,13 @@ int dataset_number(struct cli *cli, uint64_t *out, const char *text);
     {                                                                                              \
         "manifest", 0, WEIR_OPT_TEXT, (at) + offsetof(struct signed_opts, manifest), NULL, "DIR",  \
             "with --key: where the manifest is, if it is not in the dataset", 0, 0                 \
+    }
+
+/* An option of those that read samples by their number. */
+#define DATASET_OPT_MEMORY(at)                                                                     \
+    {                                                                                              \
+        "memory", 0, WEIR_OPT_SIZE, (at) + offsetof(struct dataset_opts, memory), "512M", "SIZE",  \
+            "for a sample that is decompressed; one that takes more is refused", 1, 0              \
     }
 
 /* The options of every command that opens a dataset; `at` is where its struct dataset_opts is. */

@@ -150,6 +150,37 @@ static int write_plain(const struct weir_proof *proof, const struct proof_place 
     return code;
 }
 
+static int fail_read_only(const struct proof_place *place, int code)
+{
+    return weir_fail(code,
+                     "'%s' cannot be written to: %s: keep the manifest elsewhere, with "
+                     "--output DIR",
+                     place->cli->operands[0], weir_errno_text(code));
+}
+
+int proof_write_check(const struct proof_place *place)
+{
+    weir_store_info info;
+    struct target target;
+    char *path;
+    int code = weir_store_info_get(place->cli->store, &info);
+    if (code)
+        return code;
+    if (!place->where && strcmp(info.tier, "file"))
+        return info.uuid[0] ? 0 : fail_read_only(place, EROFS);
+    bool is_shut = !place->where && access(place->within.place, W_OK) &&
+                   (errno == EROFS || errno == EACCES || errno == EPERM);
+    if (!place->where)
+        return is_shut ? fail_read_only(place, errno) : 0;
+    if (asprintf(&path, "%s/" WEIR_PROOF_SUMS, place->where) < 0)
+        return weir_fail_memory();
+    code = target_open(&target, path, true);
+    if (!code)
+        target_close(&target);
+    free(path);
+    return code;
+}
+
 int proof_write(const struct weir_proof *proof, const struct proof_place *place)
 {
     weir_store_info info;
@@ -159,7 +190,6 @@ int proof_write(const struct weir_proof *proof, const struct proof_place *place)
     if (!code && info.uuid[0])
         return weir_proof_keep(proof, place->cli->store, place->within.prefix);
     if (!code && strcmp(info.tier, "file"))
-        code = weir_fail(EROFS, "'%s' cannot be written to: choose another place with --output",
-                         place->cli->operands[0]);
+        code = fail_read_only(place, EROFS);
     return code ? code : write_plain(proof, place, place->within.place);
 }

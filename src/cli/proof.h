@@ -21,6 +21,8 @@ void proof_place_close(struct proof_place *place);
 /* key: the file of the public key with which it must be signed, or NULL. */
 int proof_read(struct weir_proof *out, const struct proof_place *place, const char *key);
 int proof_write(const struct weir_proof *proof, const struct proof_place *place);
+/* Whether that can be, as far as it can be known before: so that nothing is hashed in vain. */
+int proof_write_check(const struct proof_place *place);
 /* A key in PEM, with a zero byte behind it; the caller frees it. */
 int proof_key_read(char **pem, size_t *size, const char *path);
 

@@ -11,8 +11,7 @@ enum {
     THREADS = 32,
     PIECE_FILES = 96,       /* at most in a piece, */
     FILE_BYTES = 4096 + 64, /* that one takes beside what is in it */
-    RANGE_PIECES = 32,      /* of one range, at most; */
-    RANGE_PIECES_MIN = 2,   /* however large: one is taken, one loaded */
+    RANGE_PIECES = 32,      /* of one range, at most */
 };
 
 /* Of memory for a piece: one huge page, which is one piece for the device, too; or what one sample
@@ -124,7 +123,7 @@ static struct weir_ahead_piece *add_piece(struct weir_ahead *ahead, struct weir_
 static bool has_work(const struct weir_ahead *ahead, const struct weir_ahead_range *r)
 {
     return !r->is_over && !r->is_planning && r->at < r->end && r->held < RANGE_PIECES &&
-           (ahead->held_bytes < BYTES_MAX || r->held < RANGE_PIECES_MIN);
+           (ahead->held_bytes < BYTES_MAX || r->held < WEIR_AHEAD_PIECES_MIN);
 }
 
 /* The first that something can be loaded for, or NULL. */

@@ -12,6 +12,10 @@
 
 #include "data/piece.h"
 
+/* A range has so many, however large they are: one is taken, one loaded. A compressed shard of the
+ * source is one piece. */
+enum { WEIR_AHEAD_PIECES_MIN = 2 };
+
 struct weir_ahead;
 struct weir_ahead_piece;
 

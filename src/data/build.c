@@ -15,7 +15,7 @@
 #include "util/sys.h"
 #include "util/thread.h"
 
-enum { PART_NS = 1000000000 };          /* what a kill costs */
+enum { PART_NS = 1000000000 };          /* what a kill costs, beside shards that are not done */
 enum { PART_ENTRIES_BYTES = 16 << 20 }; /* held in memory until then */
 
 /* What is known of a shard. */
@@ -36,7 +36,7 @@ struct work {
     uint64_t part_ns;        /* when the last part was written */
     uint64_t held_bytes;     /* of entries in memory */
     bool is_writing, no_parts, stop;
-    int code; /* the first failure */
+    int code, cache_code; /* the first failure: of a shard, or to keep a part */
     char text[WEIR_TEXT_MAX];
 };
 
@@ -91,7 +91,8 @@ static int write_part(struct work *work, const size_t *chosen, size_t count,
     const char *schema = weir_survey_schema_get(build->survey, &size);
     int code = part_key(build, key);
     if (!code)
-        code = weir_index_put_open(&put, build->cache, key, build->format->name, schema, size);
+        code =
+            weir_index_put_open(&put, build->cache->store, key, build->format->name, schema, size);
     for (size_t i = 0; !code && i < count; i++) {
         const struct weir_found *found = work->slots[chosen[i]].found;
         code = weir_index_put_shard(put, &found->shard, found->entries.data, found->marks.data);
@@ -99,7 +100,7 @@ static int write_part(struct work *work, const size_t *chosen, size_t count,
     if (!code)
         code = weir_index_put_commit(put, NULL);
     weir_index_put_close(put);
-    return code ? code : weir_index_open(out, build->cache, key);
+    return code ? code : weir_index_open(out, build->cache->store, key);
 }
 
 /* The part has them now: under the lock. */
@@ -116,6 +117,15 @@ static void release(struct work *work, const size_t *chosen, size_t count, struc
         free(slot->found);
         *slot = (struct slot){.from = index, .row = i};
     }
+}
+
+static void stop_under_lock(struct work *work, int *first, int code)
+{
+    if (!work->code && !work->cache_code) {
+        *first = code;
+        snprintf(work->text, sizeof work->text, "%s", weir_fail_last());
+    }
+    work->stop = true;
 }
 
 /* Called, and returns, under the lock. A part that cannot be written is no failure: a kill will
@@ -137,6 +147,8 @@ static void maybe_write_part(struct work *work)
     work->part_ns = weir_sys->now_ns(WEIR_CLOCK_MONO);
     if (code)
         work->no_parts = true;
+    if (code && work->build->must_keep && weir_cache_is_shut(code))
+        stop_under_lock(work, &work->cache_code, code); /* the whole will not fit, either */
     else if (index)
         release(work, chosen, count, index);
     free(chosen);
@@ -155,15 +167,6 @@ static size_t take_next(struct work *work)
     return work->count;
 }
 
-static void fail_under_lock(struct work *work, int code)
-{
-    if (!work->code) {
-        work->code = code;
-        snprintf(work->text, sizeof work->text, "%s", weir_fail_last());
-    }
-    work->stop = true;
-}
-
 static void *scan_thread(void *arg)
 {
     struct work *work = arg;
@@ -177,7 +180,7 @@ static void *scan_thread(void *arg)
         pthread_mutex_lock(&work->lock);
         if (code) {
             free(found);
-            fail_under_lock(work, code);
+            stop_under_lock(work, &work->code, code);
             break;
         }
         work->slots[i].found = found;
@@ -305,6 +308,19 @@ static int put_all(struct work *work, weir_store *store, const char *key,
     return code;
 }
 
+/* There, or where the cache is when it cannot take it. */
+static int put_somewhere(struct work *work, weir_store *store, const char *key,
+                         const uint8_t *fingerprint)
+{
+    struct weir_cache *cache = work->build->cache;
+    int code = work->cache_code ? weir_fail_text(work->cache_code, work->text)
+                                : put_all(work, store, key, fingerprint);
+    if (!code || store != cache->store || (code = weir_cache_leave(cache, code)))
+        return code;
+    return work->build->must_keep ? weir_cache_fail(cache)
+                                  : put_all(work, cache->store, key, fingerprint);
+}
+
 static int open_schema(struct work *work, void **schema)
 {
     size_t size;
@@ -339,7 +355,7 @@ int weir_build_index(struct weir_build *build, weir_store *store, const char *ke
     if (!code && !build->format->is_files)
         code = scan_all(&work, look_up(&work));
     if (!code)
-        code = put_all(&work, store, key, fingerprint);
+        code = put_somewhere(&work, store, key, fingerprint);
     for (size_t i = 0; i < work.count; i++)
         if (work.slots[i].found) {
             weir_found_free(work.slots[i].found);

@@ -23,9 +23,29 @@ static bool default_place(char out[PATH_MAX])
     return false;
 }
 
+bool weir_cache_is_shut(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT || code == -EROFS || code == -EACCES ||
+           code == -EPERM;
+}
+
+static int into_memory(struct weir_cache *cache, int code, const char *where)
+{
+    weir_store_options opts;
+    weir_store_options_init(&opts);
+    opts.flags = WEIR_STORE_CREATE;
+    weir_fail_in(code,
+                 "the cache '%s' cannot keep the index (name another with --cache or WEIR_CACHE)",
+                 where);
+    cache->code = code;
+    snprintf(cache->why, sizeof cache->why, "%s", weir_fail_last());
+    cache->kind = "mem";
+    return weir_store_open(&cache->store, "mem:?size=16G", &opts); /* four billion samples */
+}
+
 static int open_store(struct weir_cache *cache, const char *given)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "";
     weir_store_options opts;
     weir_store_options_init(&opts);
     opts.flags = WEIR_STORE_CREATE;
@@ -34,12 +54,33 @@ static int open_store(struct weir_cache *cache, const char *given)
         given = getenv("WEIR_CACHE");
     if (given && *given) {
         int code = weir_store_open(&cache->store, given, &opts);
+        if (weir_cache_is_shut(code))
+            return into_memory(cache, code, given);
         return code ? weir_fail_in(code, "the cache for indexes") : 0;
     }
-    if (default_place(path) && !weir_store_open(&cache->store, path, &opts))
-        return 0;
-    cache->kind = "mem";
-    return weir_store_open(&cache->store, "mem:", &opts);
+    int code = default_place(path)
+                   ? weir_store_open(&cache->store, path, &opts)
+                   : weir_fail(ENOENT, "neither XDG_CACHE_HOME nor HOME is a directory's path");
+    return code ? into_memory(cache, code, path) : 0;
+}
+
+int weir_cache_leave(struct weir_cache *cache, int code)
+{
+    if (!weir_cache_is_shut(code) || cache->left)
+        return code;
+    weir_store_info info = {.url = ""};
+    char why[WEIR_TEXT_MAX];
+    snprintf(why, sizeof why, "%s", weir_fail_last());
+    weir_store_info_get(cache->store, &info);
+    weir_fail_text(code, why);
+    cache->left = cache->store;
+    cache->store = NULL;
+    return into_memory(cache, code, info.url);
+}
+
+int weir_cache_fail(const struct weir_cache *cache)
+{
+    return weir_fail_text(cache->code, cache->why);
 }
 
 int weir_cache_open(struct weir_cache *out, const char *given, const char *place,
@@ -66,7 +107,8 @@ int weir_cache_open(struct weir_cache *out, const char *given, const char *place
 void weir_cache_close(struct weir_cache *cache)
 {
     weir_store_close(cache->store);
-    cache->store = NULL;
+    weir_store_close(cache->left);
+    cache->store = cache->left = NULL;
 }
 
 void weir_cache_key(const struct weir_cache *cache, const char *format,

@@ -13,7 +13,8 @@
 static const struct weir_codec_kind *const kinds[] = {
     &weir_codec_zstd, &weir_codec_gz, &weir_codec_bz2, &weir_codec_br, &weir_codec_snappy,
 };
-enum { KINDS = sizeof kinds / sizeof *kinds };
+enum { KINDS = sizeof kinds / sizeof *kinds, RATIO_MAX = 4096 };
+#define RATIO_FREE_BYTES ((uint64_t)64 << 20)
 
 struct weir_decoder {
     const struct weir_codec_kind *kind;
@@ -91,6 +92,15 @@ int weir_codec_encode(const char *codec, const void *data, size_t size, struct w
 }
 
 /* ---- decoding ---- */
+
+uint64_t weir_codec_raw_bytes_max(uint64_t file_bytes)
+{
+    uint64_t max;
+    if (__builtin_mul_overflow(file_bytes, RATIO_MAX, &max) ||
+        __builtin_add_overflow(max, RATIO_FREE_BYTES, &max))
+        return UINT64_MAX;
+    return max;
+}
 
 int weir_decoder_open(struct weir_decoder **out, const char *codec, uint64_t raw_bytes_max)
 {

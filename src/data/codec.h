@@ -24,6 +24,9 @@ int weir_codec_encode(const char *codec, const void *data, size_t size, struct w
 
 /* ---- decoding ---- */
 
+/* A file of that size that becomes more than this, 4,096 times as much and 64 MiB, is a bomb. */
+uint64_t weir_codec_raw_bytes_max(uint64_t file_bytes);
+
 /* What goes in and what comes out: a step moves the pointers over what it took and gave. */
 struct weir_codec_io {
     const uint8_t *in;

@@ -11,12 +11,16 @@
 
 #include "data/build.h"
 #include "data/cache.h"
+#include "data/codec.h"
 #include "data/index_file.h"
 #include "data/trust.h"
 #include "store/within.h"
 #include "util/err.h"
 #include "util/sys.h"
 #include "util/thread.h"
+
+/* Unless more is allowed: as much as a loader has. */
+#define SAMPLE_BYTES_MAX ((uint64_t)512 << 20)
 
 struct weir_data {
     struct weir_within within;
@@ -29,6 +33,7 @@ struct weir_data {
     char *url, *schema, *index_name;
     char digest[2 * WEIR_SHA256_BYTES + 1];
     weir_data_info info;
+    uint64_t sample_bytes_max;
     bool is_believed;    /* the index, without a look at the shards: their times may be a copy's */
     unsigned generation; /* of fork() */
 };
@@ -61,8 +66,8 @@ static int options_read(weir_data_options *out, const weir_data_options *given)
         return weir_fail(EINVAL, "weir_data_options: call weir_data_options_init() first");
     size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
     memcpy(out, given, size);
-    if (out->flags &
-        ~(uint32_t)(WEIR_DATA_NO_BUILD | WEIR_DATA_REBUILD | WEIR_DATA_BESIDE | WEIR_DATA_TRUST))
+    if (out->flags & ~(uint32_t)(WEIR_DATA_NO_BUILD | WEIR_DATA_REBUILD | WEIR_DATA_BESIDE |
+                                 WEIR_DATA_TRUST | WEIR_DATA_KEEP))
         return weir_fail(EINVAL, "weir_data_options: an unknown flag");
     return out->format && !weir_format_find(out->format) ? weir_format_fail(out->format, false) : 0;
 }
@@ -76,7 +81,8 @@ static int use(struct opening *o, weir_store *store, const char *key)
     int code = weir_index_open(&index, store, key);
     if (!code && weir_index_is_read(index) && (code = weir_index_check(index)))
         weir_index_close(index); /* a plain file, perhaps: no seal will see it */
-    if (code == -EBADMSG || code == -EPROTO || code == -EKEYREJECTED)
+    if (code == -EBADMSG || code == -EPROTO || code == -EKEYREJECTED ||
+        (store == o->data->cache.store && weir_cache_is_shut(code)))
         return -ENOENT; /* it can be made again */
     if (code)
         return code;
@@ -103,11 +109,12 @@ static int name_index(weir_data *data, weir_store *store, const char *key)
     int code = weir_store_info_get(store, &info);
     if (code)
         return code;
-    size_t size = strlen(info.url) + strlen(key) + 2;
+    const char *url = strcmp(info.tier, "mem") ? info.url : "mem:"; /* its size says nothing */
+    size_t size = strlen(url) + strlen(key) + 2;
     data->index_name = weir_alloc(size);
     if (!data->index_name)
         return weir_fail_memory();
-    snprintf(data->index_name, size, "%s/%s", info.url, key);
+    snprintf(data->index_name, size, "%s/%s", url, key);
     return 0;
 }
 
@@ -149,6 +156,8 @@ static int find_trusted(struct opening *o)
     if (code != -ENOENT)
         return code ? code : name_index(data, data->store, o->beside);
     code = weir_cache_any(&data->cache, o->opts.format, o->cached);
+    if (weir_cache_is_shut(code))
+        return -ENOENT;
     if (!code)
         code = use(o, data->cache.store, o->cached);
     return code ? code : name_index(data, data->cache.store, o->cached);
@@ -165,8 +174,24 @@ static int clear(weir_store *store, const char *key)
     return code == -ENOENT ? 0 : code;
 }
 
+/* What the cache has of shards that are as they were. */
+static int load_sources(struct opening *o, const char *parts)
+{
+    struct weir_cache *cache = &o->data->cache;
+    int code = weir_sources_load(&o->sources, cache->store, cache->dir, o->format);
+    if (!code)
+        code = weir_sources_load(&o->sources, cache->store, parts, o->format);
+    return weir_cache_is_shut(code) ? 0 : code; /* all of them are looked into, then */
+}
+
+/* Where it is made: the cache may be left while it is. */
+static weir_store *store_of(struct opening *o)
+{
+    return o->opts.flags & WEIR_DATA_BESIDE ? o->data->store : o->data->cache.store;
+}
+
 /* Makes it; 1: another, who makes it too, took this one for what was to be made anew. */
-static int make_once(struct opening *o, weir_store *store, const char *key)
+static int make_once(struct opening *o, const char *key, bool must_keep)
 {
     weir_data *data = o->data;
     char parts[WEIR_KEY_BYTES_MAX];
@@ -175,29 +200,30 @@ static int make_once(struct opening *o, weir_store *store, const char *key)
         .survey = o->survey,
         .format = o->format,
         .sources = &o->sources,
-        .cache = data->cache.store,
-        .parts = strcmp(data->cache.kind, "mem") ? parts : NULL,
+        .cache = &data->cache,
+        .must_keep = must_keep,
         .threads = o->opts.threads,
         .progress = o->opts.progress,
         .progress_arg = o->opts.progress_arg,
     };
-    int code = 0;
-    if (!(o->opts.flags & WEIR_DATA_REBUILD)) {
-        code = weir_sources_load(&o->sources, data->cache.store, data->cache.dir, o->format);
-        if (!code)
-            code = weir_sources_load(&o->sources, data->cache.store, parts, o->format);
+    int code = o->opts.flags & WEIR_DATA_REBUILD ? 0 : load_sources(o, parts);
+    if (!code)
+        code = clear(store_of(o), key);
+    if (code && !(o->opts.flags & WEIR_DATA_BESIDE)) {
+        code = weir_cache_leave(&data->cache, code);
+        if (!code && must_keep)
+            code = weir_cache_fail(&data->cache);
     }
+    build.parts = strcmp(data->cache.kind, "mem") ? parts : NULL;
     if (!code)
-        code = clear(store, key);
-    if (!code)
-        code = weir_build_index(&build, store, key, o->fingerprint);
+        code = weir_build_index(&build, store_of(o), key, o->fingerprint);
     if (code == -EEXIST) /* somebody else made the same meanwhile */
         code = 0;
     o->scanned = build.scanned;
     o->built = true;
     if (code)
         return code;
-    code = weir_index_open(&data->index, store, key);
+    code = weir_index_open(&data->index, store_of(o), key);
     return code == -ENOENT ? 1 : code;
 }
 
@@ -206,18 +232,20 @@ static int make_index(struct opening *o)
     enum { TRIES_MAX = 8 };
     weir_data *data = o->data;
     bool beside = o->opts.flags & WEIR_DATA_BESIDE;
-    weir_store *store = beside ? data->store : data->cache.store;
+    bool must_keep = o->opts.flags & WEIR_DATA_KEEP && !beside;
     const char *key = beside ? o->beside : o->cached;
-    int code = make_once(o, store, key);
+    if (must_keep && !strcmp(data->cache.kind, "mem"))
+        return weir_cache_fail(&data->cache);
+    int code = make_once(o, key, must_keep);
     for (int tries = 1; code == 1 && tries < TRIES_MAX; tries++) {
-        code = use(o, store, key); /* the other's is as good */
+        code = use(o, store_of(o), key); /* the other's is as good */
         if (code == -ENOENT)
-            code = make_once(o, store, key);
+            code = make_once(o, key, must_keep);
     }
     if (code == 1)
         code = weir_fail(EAGAIN, "others make its index anew all the time: try again");
     if (!code)
-        code = name_index(data, store, key);
+        code = name_index(data, store_of(o), key);
     if (!code)
         weir_cache_tidy(&data->cache, o->format->name, beside ? "" : key);
     return code;
@@ -228,7 +256,8 @@ static int make_index(struct opening *o)
 static int look(struct opening *o)
 {
     weir_data *data = o->data;
-    int code = weir_survey_open(&o->survey, data->store, data->within.prefix, o->opts.options);
+    int code = weir_survey_open_told(&o->survey, data->store, data->within.prefix, o->opts.options,
+                                     o->opts.listed, o->opts.progress_arg);
     struct weir_survey_file any;
     if (!code && data->within.only)
         weir_survey_keep(o->survey, data->within.only);
@@ -381,6 +410,7 @@ int weir_data_open(weir_data **out, const char *url, const weir_data_options *op
         return weir_fail_memory();
     }
     data->generation = weir_fork_generation();
+    data->sample_bytes_max = o.opts.sample_bytes_max ? o.opts.sample_bytes_max : SAMPLE_BYTES_MAX;
     o.data = data;
     code = open_parts(data, &o);
     weir_sources_free(&o.sources);
@@ -498,10 +528,21 @@ int weir_data_object(const weir_data *data, const struct weir_place *place, bool
     return 0;
 }
 
-int weir_data_flow(const weir_data *data, const struct weir_place *place, uint64_t raw_bytes_max,
-                   struct weir_flow **out)
+int weir_data_flow(const weir_data *data, const struct weir_place *place, struct weir_flow **out)
 {
     weir_object *obj;
+    struct weir_index_shard shard;
     int code = weir_data_object(data, place, false, &obj);
-    return code ? code : weir_flow_open_object(out, obj, place->codec, raw_bytes_max);
+    if (code)
+        return code;
+    weir_index_shard(data->index, place->shard, &shard);
+    uint64_t max = weir_index_format(data->index)->ends_with_sample
+                       ? shard.raw_bytes
+                       : weir_codec_raw_bytes_max(shard.file_bytes);
+    return weir_flow_open_object(out, obj, place->codec, max);
+}
+
+uint64_t weir_data_sample_bytes_max(const weir_data *data)
+{
+    return data->sample_bytes_max;
 }

@@ -21,8 +21,10 @@ struct weir_shelf *weir_data_shelf(const weir_data *data);
  * weir_object_open_once(). */
 int weir_data_object(const weir_data *data, const struct weir_place *place, bool once,
                      weir_object **out);
-/* The same of one that is compressed, from its beginning (flow.h). */
-int weir_data_flow(const weir_data *data, const struct weir_place *place, uint64_t raw_bytes_max,
-                   struct weir_flow **out);
+/* The same of one that is compressed, from its beginning (flow.h); at its end stands no more than
+ * belongs there, as far as that is known. */
+int weir_data_flow(const weir_data *data, const struct weir_place *place, struct weir_flow **out);
+/* A sample of a compressed shard that is read by its number may have so many bytes. */
+uint64_t weir_data_sample_bytes_max(const weir_data *data);
 
 #endif

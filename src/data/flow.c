@@ -278,3 +278,16 @@ int weir_flow_skip(struct weir_flow *flow, uint64_t size)
     }
     return 0;
 }
+
+int weir_flow_finish(struct weir_flow *flow)
+{
+    const uint8_t *data;
+    size_t size;
+    int code = weir_flow_peek(flow, 1, &data, &size);
+    while (!code && size) {
+        code = weir_flow_skip(flow, size);
+        if (!code)
+            code = weir_flow_peek(flow, 1, &data, &size);
+    }
+    return code;
+}

@@ -33,5 +33,8 @@ int weir_flow_peek(struct weir_flow *flow, size_t want, const uint8_t **data, si
 int weir_flow_read(struct weir_flow *flow, void *buf, size_t size);
 /* Steps over them: -EBADMSG if it ends before. */
 int weir_flow_skip(struct weir_flow *flow, uint64_t size);
+/* Steps over whatever is left: only at the end is a compressed file known to be no longer than it
+ * should be, and checked against the sums that its codec has. */
+int weir_flow_finish(struct weir_flow *flow);
 
 #endif

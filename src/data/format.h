@@ -174,6 +174,8 @@ struct weir_format {
     /* A sample is its bytes as they lie there, all of one size: where Weir sealed the shards, they
      * are mapped instead of read. */
     bool is_flat;
+    /* Nothing lies behind the last sample of a shard: one that decompresses to more is damaged. */
+    bool ends_with_sample;
     /* Does this look like one? By names, and at most one look into a file: 0 no, 1 perhaps, 2
      * certainly. */
     int (*match)(const struct weir_survey *survey);

@@ -9,14 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/codec.h"
 #include "util/bytes.h"
 #include "util/err.h"
 
-enum {
-    PROGRESS_BYTES = 1 << 20, /* told of at once */
-    RATIO_MAX = 4096,         /* a file that decompresses to more is a bomb, */
-};
-#define RATIO_FREE_BYTES ((uint64_t)64 << 20) /* unless it is no more than that */
+enum { PROGRESS_BYTES = 1 << 20 }; /* told of at once */
 
 struct scan {
     const struct weir_finder *finder;
@@ -110,15 +107,10 @@ static int add_mark(void *arg, uint64_t off)
 
 static uint64_t raw_bytes_max(const struct weir_shard_plan *plan)
 {
-    uint64_t max;
     if (!*plan->codec)
         return plan->file_bytes;
-    if (plan->raw_bytes != UINT64_MAX)
-        return plan->raw_bytes;
-    if (__builtin_mul_overflow(plan->file_bytes, RATIO_MAX, &max) ||
-        __builtin_add_overflow(max, RATIO_FREE_BYTES, &max))
-        return UINT64_MAX;
-    return max;
+    return plan->raw_bytes != UINT64_MAX ? plan->raw_bytes
+                                         : weir_codec_raw_bytes_max(plan->file_bytes);
 }
 
 static int scan_samples(struct scan *scan)
@@ -131,6 +123,12 @@ static int scan_samples(struct scan *scan)
     shard->kind = WEIR_ENTRIES_ENDS;
     shard->samples = 0;
     snprintf(key, sizeof key, "%s%s", finder->prefix, plan->key);
+    uint64_t most = *plan->codec ? weir_codec_raw_bytes_max(plan->file_bytes) : UINT64_MAX;
+    if (plan->raw_bytes != UINT64_MAX && plan->raw_bytes > most)
+        return weir_fail(EFBIG,
+                         "%" PRIu64 " bytes are said to decompress to %" PRIu64
+                         ": a damaged or hostile file",
+                         plan->file_bytes, plan->raw_bytes);
     int code = weir_flow_open(&flow, finder->store, key, plan->codec, raw_bytes_max(plan));
     if (code)
         return code;

@@ -168,4 +168,5 @@ const struct weir_format weir_format_litdata = {
     .schema_open = schema_open,
     .schema_close = schema_close,
     .fields = fields,
+    .ends_with_sample = true,
 };

@@ -303,5 +303,6 @@ const struct weir_format weir_format_mds = {
     .schema_close = schema_close,
     .fields = fields,
     .stored = stored,
+    .ends_with_sample = true,
     .writer = &weir_mds_writer,
 };

@@ -17,7 +17,8 @@
 #include "util/utf8.h"
 
 /* Memory for pieces that is kept for the next: of all jobs together. */
-#define SLAB_BYTES ((uint64_t)256 << 20)
+#define SLAB_BYTES       ((uint64_t)256 << 20)
+#define MEMORY_BYTES_MAX ((uint64_t)4 << 30)
 
 /* "a,b" becomes two names. */
 static int read_fields(struct weir_packing *p)
@@ -100,7 +101,32 @@ static int check(struct weir_packing *p)
 static uint32_t jobs_of(const struct weir_packing *p)
 {
     uint32_t most = weir_store_writers_max(p->store) / (p->to_format->writer->beside ? 2 : 1);
-    return p->opts->jobs < most ? p->opts->jobs : most;
+    return p->jobs < most ? p->jobs : most;
+}
+
+/* A shard of the source that is compressed comes as a whole, and each job has two: there are no
+ * more jobs than memory for them. */
+static int check_memory(struct weir_packing *p)
+{
+    uint64_t shards = weir_index_shards(p->from.index), largest = 0, need;
+    uint64_t most = p->opts->memory_bytes_max ? p->opts->memory_bytes_max : MEMORY_BYTES_MAX;
+    uint64_t pieces = shards < WEIR_AHEAD_PIECES_MIN ? shards : WEIR_AHEAD_PIECES_MIN;
+    for (uint64_t i = 0; i < shards; i++) {
+        struct weir_index_shard shard;
+        weir_index_shard(p->from.index, i, &shard);
+        if (shard.codec[0] && shard.raw_bytes > largest)
+            largest = shard.raw_bytes;
+    }
+    p->jobs = p->opts->jobs;
+    if (__builtin_mul_overflow(largest, pieces, &need) || need > most)
+        return weir_fail(EINVAL,
+                         "the largest shard of '%s' has %" PRIu64 " bytes when it is decompressed, "
+                         "%" PRIu64 " such would be held, and %" PRIu64
+                         " bytes are allowed: allow more with --memory",
+                         weir_data_info_get(p->from.data)->url, largest, pieces, most);
+    if (need && most / need < p->jobs)
+        p->jobs = (uint32_t)(most / need);
+    return 0;
 }
 
 static int one_shard(void *arg, uint64_t i)
@@ -138,6 +164,8 @@ static int pack(struct weir_packing *p)
         code = weir_ahead_open(&p->ahead, &p->from);
     if (!code)
         code = weir_pack_plan(p);
+    if (!code)
+        code = check_memory(p);
     if (!code)
         code = weir_pack_probe(p); /* what cannot be packed at all leaves nothing */
     if (!code && !p->store)

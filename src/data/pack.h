@@ -29,6 +29,7 @@ struct weir_pack_options {
     const char *layout, *dtype; /* of token files: "megatron", "u32"; NULL: by the first sample */
     uint64_t shard_bytes;       /* of samples, as the source has them, in each shard at most */
     uint32_t jobs;              /* shards being made at once; in memory, if compressed */
+    uint64_t memory_bytes_max;  /* for the source's shards, decompressed; 0: 4 GiB */
     weir_total_fn total;        /* of samples and their bytes; or NULL */
     weir_progress_fn progress;  /* of bytes of samples, on any thread; or NULL */
     /* Opens where it is written, if weir_pack_run() is given no store: called when the arguments

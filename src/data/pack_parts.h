@@ -20,6 +20,7 @@ struct weir_packing {
     struct weir_growing layout; /* what was said of it before; the same */
     char *fields;               /* the names to keep, each with a zero byte behind it; or NULL */
     uint32_t field_count;
+    uint32_t jobs; /* that there is memory for */
 
     uint32_t shards;
     uint64_t *first;                        /* shards + 1: the first sample of each */

@@ -273,7 +273,7 @@ static int decompress(struct weir_piece *piece, const struct weir_index_shard *s
     struct weir_place place;
     int code = weir_index_find(supply->index, piece->first, &place);
     if (!code)
-        code = weir_data_flow(supply->data, &place, shard->raw_bytes, &flow);
+        code = weir_data_flow(supply->data, &place, &flow);
     if (code)
         return code;
     while (!code && *good < shard->raw_bytes) {
@@ -282,6 +282,9 @@ static int decompress(struct weir_piece *piece, const struct weir_index_shard *s
         if (!code)
             *good += step;
     }
+    /* What is wrong at the end may be so anywhere: no byte of it is believed then. */
+    if (!code && (code = weir_flow_finish(flow)))
+        *good = 0;
     weir_flow_close(flow);
     return code;
 }

@@ -98,11 +98,20 @@ static int write_sums(struct weir_proof *proof, const struct making *m)
     return text.failed ? weir_fail_memory() : 0;
 }
 
+static int fail_empty(const struct making *m)
+{
+    weir_store_info info;
+    int code = weir_store_info_get(m->store, &info);
+    return code ? code
+                : weir_fail(ENOENT, "there are no files in '%s%s%s'", info.url,
+                            *m->how->prefix ? "/" : "", m->how->prefix);
+}
+
 static int make(struct weir_proof *proof, struct making *m)
 {
     const struct weir_hashing *how = m->how;
     if (!m->roll.count)
-        return weir_fail(ENOENT, "there are no files in '%s'", how->prefix);
+        return fail_empty(m);
     if (how->total)
         how->total(how->arg, m->roll.count, m->roll.bytes);
     m->files = weir_alloc(m->roll.count * WEIR_SHA256_BYTES);

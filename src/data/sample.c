@@ -35,13 +35,17 @@ static int read_plain(struct weir_data_sample *s)
 static int read_compressed(struct weir_data_sample *s)
 {
     struct weir_flow *flow;
-    /* What follows the sample is not looked at, however much it is. */
-    int code = weir_data_flow(s->data, &s->place, UINT64_MAX, &flow);
+    struct weir_index_shard shard;
+    weir_index_shard(weir_data_index(s->data), s->place.shard, &shard);
+    int code = weir_data_flow(s->data, &s->place, &flow);
     if (code)
         return code;
     code = weir_flow_skip(flow, s->place.off);
     if (!code)
         code = weir_flow_read(flow, s->bytes, s->place.size);
+    /* What follows the sample is not looked at, unless it is the last one. */
+    if (!code && s->place.off + s->place.size == shard.raw_bytes)
+        code = weir_flow_finish(flow);
     weir_flow_close(flow);
     return code;
 }
@@ -51,6 +55,12 @@ static int read_sample(struct weir_data_sample *s, uint64_t number)
     int code = weir_index_find(weir_data_index(s->data), number, &s->place);
     if (code)
         return code;
+    uint64_t most = weir_data_sample_bytes_max(s->data);
+    if (*s->place.codec && s->place.size > most)
+        return weir_fail(EFBIG,
+                         "sample %" PRIu64 " has %" PRIu64 " bytes when it is decompressed, and "
+                         "%" PRIu64 " are allowed: allow more memory",
+                         number, s->place.size, most);
     s->bytes = weir_realloc(NULL, s->place.size);
     if (!s->bytes)
         return weir_fail_memory();

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/codec.h"
 #include "data/index.h"
 #include "util/bytes.h"
 
@@ -67,6 +68,8 @@ static const char *sizes_fault(const struct weir_shard *s)
         return "it is larger than a file can be (2 TiB)";
     if (!s->codec[0] && s->raw_bytes > s->file_bytes)
         return "it has more bytes than its file";
+    if (s->codec[0] && s->raw_bytes > weir_codec_raw_bytes_max(s->file_bytes))
+        return "it has more bytes than its file can become";
     return NULL;
 }
 

@@ -19,6 +19,8 @@ enum { FILES_MAX = 100 << 20 };
 
 struct weir_survey {
     weir_store *store;
+    weir_data_listed_fn listed; /* or NULL */
+    void *arg;
     char *prefix;
     struct weir_url options;
     struct weir_arena *arena; /* strings */
@@ -137,6 +139,8 @@ static int list_files(struct weir_survey *s)
         return code;
     while ((code = weir_list_next(list, &entry)) == 1) {
         code = add_file(s, entry);
+        if (!code && s->listed && s->listed(s->arg))
+            code = weir_fail(ECANCELED, "stopped");
         if (code)
             break;
     }
@@ -163,10 +167,18 @@ static int parse_options(struct weir_survey *s, const char *options)
 int weir_survey_open(struct weir_survey **out, weir_store *store, const char *prefix,
                      const char *options)
 {
+    return weir_survey_open_told(out, store, prefix, options, NULL, NULL);
+}
+
+int weir_survey_open_told(struct weir_survey **out, weir_store *store, const char *prefix,
+                          const char *options, weir_data_listed_fn listed, void *arg)
+{
     struct weir_survey *s = weir_alloc(sizeof *s);
     if (!s)
         return weir_fail_memory();
     s->store = store;
+    s->listed = listed;
+    s->arg = arg;
     s->prefix = weir_strdup(prefix);
     int code = s->prefix ? 0 : weir_fail_memory();
     if (!code && options && *options)

@@ -119,20 +119,6 @@ static int add_member(struct group *group, const struct weir_tar_member *member,
     return add_suffix(group, name);
 }
 
-/* What a writer left behind the archive's end; so that a compressed one is checked to its end. */
-static int skip_rest(struct weir_flow *flow)
-{
-    const uint8_t *data;
-    size_t size;
-    int code = weir_flow_peek(flow, 1, &data, &size);
-    while (!code && size) {
-        code = weir_flow_skip(flow, size);
-        if (!code)
-            code = weir_flow_peek(flow, 1, &data, &size);
-    }
-    return code;
-}
-
 static int scan(struct weir_flow *flow, const struct weir_shard_plan *shard, const void *schema,
                 weir_sample_fn fn, void *arg)
 {
@@ -156,7 +142,7 @@ static int scan(struct weir_flow *flow, const struct weir_shard_plan *shard, con
     if (!code)
         code = end_group(&group, fn, arg);
     weir_growing_free(&group.suffixes);
-    return code ? code : skip_rest(flow);
+    return code ? code : weir_flow_finish(flow); /* what a writer left behind its end */
 }
 
 /* ---- fields of a sample ---- */

@@ -1,8 +1,10 @@
 """weir data index, ls, cat and stats: token files and tars that Python made are indexed, listed and
 shown; a kill costs little; what is not there or wrong is said in one line."""
+import gzip
 import io
 import json
 import os
+import random
 import signal
 import struct
 import subprocess
@@ -10,7 +12,7 @@ import tarfile
 
 import pytest
 
-from conftest import PATIENCE_S, wait_for
+from conftest import PATIENCE_S, peak_bytes, wait_for
 
 
 @pytest.fixture
@@ -49,6 +51,20 @@ def test_index(data, tmp_path):
     assert "as it is now" in data.fails("data", "index", "d", "-O", "seq_len=9", "--check")
     assert data.json("data", "index", "d", "-O", "seq_len=9")["samples"] == 16
     assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["a.bin", "b.bin"]
+
+
+def test_a_full_cache(data, tmp_path):
+    """What only needs an index has it in memory; who wants it kept is told where it cannot be."""
+    data.file("d/x.jsonl", '{"a": 1}\n')
+    data("data", "index", "d")
+    data.file("d/y.jsonl", '{"a": 2}\n')
+    full = f"file:{tmp_path}/cache?fault_ops=create,put&fault_nth=1&fault_lasting=1"
+    for error in "ENOSPC", "EDQUOT", "EROFS", "EACCES":
+        cache = f"{full}&fault_error={error}"
+        assert data.json("data", "stats", "d", "--cache", cache)["samples"] == 2
+        err = data.fails("data", "index", "d", "--cache", cache)
+        assert f"{tmp_path}/cache" in err
+        assert "cannot keep the index (name another with --cache or WEIR_CACHE)" in err
 
 
 def test_beside(data, tmp_path):
@@ -278,6 +294,82 @@ def test_a_damaged_shard_is_named(data, tmp_path):
     assert "b.tar" in data.fails("data", "index", "d")
     data.file("d/b.tar", good)
     assert data.json("data", "index", "d")["samples"] == 2
+
+
+def mds(data, samples, raw_bytes=None, behind=b"", raw_behind=b"", spoil=None):
+    """A dataset of one gzipped MDS shard, and what else is to be wrong with it."""
+    head = 4 * (len(samples) + 2)
+    sizes = [struct.pack("<I", len(sample)) + sample for sample in samples]
+    offs = [head + sum(map(len, sizes[:i])) for i in range(len(sizes) + 1)]
+    raw = struct.pack(f"<I{len(offs)}I", len(samples), *offs) + b"".join(sizes)
+    packed = bytearray(gzip.compress(raw + raw_behind, 1) + behind)
+    if spoil is not None:
+        packed[spoil] ^= 1
+    data.file("m/shard.00000.mds.gz", bytes(packed))
+    data.file("m/index.json", json.dumps({"version": 2, "shards": [{
+        "version": 2, "format": "mds", "compression": "gz", "hashes": [], "size_limit": None,
+        "column_names": ["x"], "column_encodings": ["bytes"], "column_sizes": [None],
+        "samples": len(samples), "raw_data": {"basename": "shard.00000.mds", "hashes": {},
+                                              "bytes": raw_bytes or len(raw)},
+        "zip_data": {"basename": "shard.00000.mds.gz", "bytes": len(packed), "hashes": {}}}]}))
+
+
+def peak_of(data, *args, rc=0):
+    """The most memory that it has, and what it says on stderr."""
+    process = data.start("data", *args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    peak = peak_bytes(process)
+    err = process.stderr.read().decode()
+    assert process.returncode == rc and err.count("\n") == (rc != 0), err
+    return peak, err
+
+
+@pytest.mark.parametrize("wrong, says", [
+    ({"raw_behind": bytes(64 << 20)}, "decompresses to more than"),
+    ({"raw_behind": b"x"}, "decompresses to more than"),
+    ({"behind": b"what is this"}, "not the gzip it should be"),
+    ({"behind": gzip.compress(bytes(100))}, "decompresses to more than"),
+    ({"behind": gzip.compress(b"")[:-4]}, "is cut off"),
+    ({"spoil": -6}, "not the gzip it should be: incorrect data check")])
+def test_what_is_behind_a_shard(data, wrong, says):
+    """Samples in front of the end can be shown; who comes to the end learns what is wrong there."""
+    mds(data, [b"a" * 1000, random.Random(1).randbytes(3 << 20)], **wrong)
+    data("data", "index", "m")
+    data("data", "cat", "m", "0")
+    for args in (["cat", "m", "1"], ["stream", "m", "--batch", "2"],
+                 ["pack", "m", "out", "--format", "wds"]):
+        peak, err = peak_of(data, *args, rc=1)
+        assert "shard.00000.mds.gz" in err and says in err, err
+        assert peak < 96 << 20, args
+
+
+def test_what_a_writer_leaves_behind(data):
+    """Zeros behind a gzip, an empty member, and what follows the last sample of a tar are none."""
+    mds(data, [b"a" * 1000], behind=gzip.compress(b"") + bytes(512))
+    data("data", "stream", "m")
+    data.file("t/a.tar.gz", gzip.compress(tar([("a", {"txt": b"hello"})]) + bytes(1 << 20)))
+    data("data", "stream", "t")
+    assert data.json("data", "cat", "t", "0")["fields"][1]["value"] == "hello"
+
+
+def test_bombs(data):
+    """What decompresses to far more than a file of its size is refused, and what is large as a
+    whole is not decompressed for its first sample."""
+    mds(data, [b"a"], raw_bytes=(1 << 32) - 1)
+    peak, err = peak_of(data, "stats", "m", rc=1)
+    assert "said to decompress to 4294967295: a damaged or hostile file" in err
+    assert "shard.00000.mds.gz" in err and peak < 64 << 20
+    samples = [("a", {"txt": b"hello"}), ("b", {"bin": bytes(300 << 20)})]
+    data.file("t/a.tar.gz", gzip.compress(tar(samples), 1))
+    data("data", "index", "t")
+    for args in ["stats", "t"], ["cat", "t", "0"]:
+        assert peak_of(data, *args)[0] < 64 << 20, args
+    peak, err = peak_of(data, "cat", "t", "1", "--memory", "256M", rc=1)
+    assert "sample 1 has" in err and "268435456 are allowed: allow more memory" in err
+    assert peak < 64 << 20
+    assert 300 << 20 < peak_of(data, "cat", "t", "1")[0] < 400 << 20
+    peak, err = peak_of(data, "pack", "t", "out", "--format", "mds", "--memory", "256M", rc=1)
+    assert "1 such would be held" in err and "allow more with --memory" in err
+    assert peak < 64 << 20
 
 
 def parts(tmp_path):

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from conftest import BIN, PATIENCE_S
+
 MIB = 1 << 20
 KIB64 = 1 << 16
 
@@ -215,9 +217,35 @@ def test_in_a_store(weir):
     weir("data", "verify", "weir-store")
 
 
+def run_read_only(weir, where, *args):
+    """Runs it while that directory is read-only; who may not mount skips."""
+    script = f'mount --bind {where} {where} && mount -o remount,bind,ro {where} || exit 99\n' \
+             f'exec {BIN} "$@"'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *args], cwd=weir.cwd,
+                          env=weir.env, capture_output=True, text=True, timeout=PATIENCE_S)
+    if done.returncode == 99 or "unshare" in done.stderr:
+        pytest.skip(f"no read-only mount can be made: {done.stderr}")
+    return done
+
+
+@pytest.mark.parametrize("in_store", [False, True])
+def test_read_only(weir, in_store):
+    """What cannot be written is said before all of it was read, with the way out."""
+    where, files = dataset(weir)
+    if in_store:
+        weir("put", "-q", "-r", "data", "d")
+        where = weir.store
+        flip(where / "d/a.x", 0)  # who hashed it would say so
+    done = run_read_only(weir, where, "data", "manifest", str(where))
+    assert done.returncode == 1 and done.stderr == (
+        f"weir: '{where}' cannot be written to: Read-only file system: keep the manifest "
+        "elsewhere, with --output DIR\n")
+
+
 def test_nothing_there(weir):
     weir.cwd.joinpath("empty").mkdir()
-    assert "there are no files" in weir.fails("data", "manifest", "empty")
+    err = weir.fails("data", "manifest", "empty")
+    assert f"there are no files in '{weir.cwd}/empty'" in err
     assert "nowhere" in weir.fails("data", "manifest", "nowhere")
     assert "power of two" in weir.fails("data", "manifest", "empty", "--block", "100K", rc=2)
 

@@ -66,6 +66,17 @@ def test_bar_of_many(weir, slow):
     assert "4 objects stored (10.0 MiB)" in plain
 
 
+def test_files_of_a_dataset_are_counted(weir):
+    """A large tree takes long to list before there is anything to index."""
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    for depth in range(8):
+        weir.file("d/" + "sub/" * depth + "a.txt")
+    slow = f"file:{weir.cwd}/d?fault_ops=list&fault_delay=300ms"
+    rc, shown = on_terminal(weir, "data", "ls", slow, "--format", "files")
+    assert rc == 0
+    assert re.search(r"\rlisting  \d+ files  \d:\d\d", shown), shown
+
+
 @pytest.mark.parametrize("args, doing", [(["verify"], "verifying"),
                                          (["get", "-r", "tree", "out"], "getting")])
 def test_bar_of_reading(weir, slow, args, doing):

@@ -3,10 +3,12 @@ shards and indexes that lie are refused."""
 import gzip
 import json
 import math
+import subprocess
 from decimal import Decimal
 
 import datasets
 import pytest
+from processes import peak_bytes
 from weirtest import need
 
 np = need("numpy")
@@ -212,8 +214,9 @@ def test_cut_off_and_compressed(tmp_path):
         assert "is cut off" in datasets.fails(tmp_path), keep
 
 
-def test_bomb(tmp_path):
-    """A shard that says it is small, and decompresses to 256 MiB more: they are never made."""
+def test_bomb(weir, tmp_path):
+    """A shard that says it is small, and decompresses to 256 MiB more: whoever comes to the end of
+    what it says learns of it, and they are never made."""
     import zstd
     write(tmp_path, {"x": "bytes"}, [{"x": bytes(100)}], compression="zstd")
     shard = tmp_path / "shard.00000.mds.zstd"
@@ -223,7 +226,13 @@ def test_bomb(tmp_path):
     index = json.loads((tmp_path / "index.json").read_text())
     index["shards"][0]["zip_data"]["bytes"] = len(bomb)
     (tmp_path / "index.json").write_text(json.dumps(index))
-    datasets.dump(tmp_path)  # nothing of it is asked for
+    weir.env["WEIR_CACHE"] = str(tmp_path / "cache")
+    for command in ["cat", tmp_path, "0"], ["stats", tmp_path], ["stream", tmp_path]:
+        process = weir.start("data", *command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert peak_bytes(process) < 128 << 20, command
+        err = process.stderr.read().decode()
+        assert process.returncode == 1 and err.count("\n") == 1, err
+        assert "shard.00000.mds.zstd" in err and "decompresses to more than" in err, err
     index["shards"][0]["raw_data"]["bytes"] -= 50
     (tmp_path / "index.json").write_text(json.dumps(index))
     assert "which cannot be: the header is damaged" in datasets.fails(tmp_path)

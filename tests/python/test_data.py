@@ -1,5 +1,6 @@
 """Datasets with numpy alone: batches, positions, states, mixtures, errors."""
 import copy
+import gzip
 import json
 import multiprocessing
 import os
@@ -724,3 +725,36 @@ def test_only_what_was_signed_is_read(lines, tmp_path, weir_bin):
             for batch in ds:
                 seen.append(int(batch["id"][0]))
         assert seen == list(range(40))
+
+
+def test_a_dataset_without_samples(tmp_path):
+    (tmp_path / "d0").mkdir()
+    (tmp_path / "d0/a.jsonl").write_text("")
+    with pytest.raises(ValueError, match="d0' has no samples"):
+        weir.Dataset(tmp_path / "d0")
+
+
+def test_a_path_of_any_bytes(tmp_path):
+    """Names are bytes to Linux: one that is no UTF-8 is opened, and is readable in an error."""
+    path = os.path.join(tmp_path, os.fsdecode(b"nud\xff"))
+    os.mkdir(path)
+    write_lines(os.path.join(path, "a.jsonl"), 0, 5)
+    cache = os.path.join(tmp_path, os.fsdecode(b"cache\xfe"))
+    with weir.Dataset(path, cache=cache) as data:
+        assert data.samples == 5 and data[3]["id"] == 3 and len(list(data)) == 5
+        assert data.info()["url"] == path and data.info()["index"].startswith(cache)
+        pickle.loads(pickle.dumps(data)).close()
+    with pytest.raises(FileNotFoundError, match=r"nowhere\\xff"):
+        weir.Dataset(os.path.join(tmp_path, os.fsdecode(b"nowhere\xff")))
+
+
+def test_a_large_sample_of_a_small_file(tmp_path):
+    (tmp_path / "d").mkdir()
+    with gzip.open(tmp_path / "d/a.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"id": 1}) + "\n" + json.dumps({"id": "2" * 2000000}) + "\n")
+    with weir.Dataset(tmp_path / "d", memory=1 << 20) as data:
+        assert data[0]["id"] == 1
+        with pytest.raises(OSError, match="1048576 are allowed: allow more memory"):
+            data[1]
+    with weir.Dataset(tmp_path / "d") as data:
+        assert len(data[1]["id"]) == 2000000

@@ -1,5 +1,6 @@
 """weir.open(): objects."""
 import errno
+import os
 import threading
 
 import pytest
@@ -75,3 +76,16 @@ def test_closing_while_others_are_at_it(tmp_path):
         for thread in threads:
             thread.join()
     assert [e for e in raised if not isinstance(e, ValueError) or "closed" not in str(e)] == []
+
+
+def test_a_path_of_any_bytes(tmp_path):
+    path = os.path.join(tmp_path, os.fsdecode(b"nud\xff"))
+    with weir.open(path) as store:
+        store.put("k", b"1")
+        assert store.info()["url"].endswith(os.fsdecode(b"nud\xff"))
+    with weir.open(path, create=False) as store:
+        assert store.get("k") == b"1"
+    with weir.Checkpointer(path, "run") as checkpointer:
+        assert checkpointer.store.get("k") == b"1"
+    with pytest.raises(ValueError, match="null"):
+        weir.open("a\0b")

@@ -98,6 +98,7 @@ static void put_index(const char *key)
     OK(weir_index_put_shard(put, &ends, entries, NULL));
     struct weir_shard wide = {.key = "wide",
                               .codec = "zstd",
+                              .file_bytes = 8 << 20,
                               .raw_bytes = HUGE_OFF + 9,
                               .samples = 1,
                               .kind = WEIR_ENTRIES_ENDS,

@@ -335,6 +335,29 @@ static void whoever_asks_is_stopped(void)
     opened(dir, 0, true, 3, 13);
 }
 
+static int stop_listing(void *arg)
+{
+    return ++*(int *)arg == 4;
+}
+
+static void files_are_told_as_they_are_listed(void)
+{
+    const char *dir = make_dataset();
+    int told = 0;
+    weir_data *data;
+    weir_data_options opts;
+    weir_data_options_init(&opts);
+    opts.options = OPTIONS;
+    opts.cache = tmp_path("cache");
+    opts.listed = stop_listing;
+    opts.progress_arg = &told;
+    CHECK_EQ(weir_data_open(&data, dir, &opts), -ECANCELED);
+    CHECK_EQ(told, 4);
+    OK(weir_data_open(&data, dir, &opts));
+    CHECK_EQ(told, 4 + 6);
+    weir_data_close(data);
+}
+
 /* Without any place for a cache the index is in memory. */
 static void without_a_cache(void)
 {
@@ -349,9 +372,66 @@ static void without_a_cache(void)
     for (int i = 0; i < 2; i++) {
         OK(weir_data_open(&data, dir, &opts));
         CHECK(weir_data_info_get(data)->built && weir_data_count(data) == 13);
-        CHECK(!strncmp(weir_data_info_get(data)->index, "mem:", 4));
+        CHECK(!strncmp(weir_data_info_get(data)->index, "mem:/data/", 10));
         weir_data_close(data);
     }
+}
+
+/* A cache that is full, or may not be written to, from its n-th request on: the index is in memory,
+ * unless it is to be kept. */
+static void a_cache_that_takes_nothing(void)
+{
+    static const char *const errors[] = {"ENOSPC", "EDQUOT", "EROFS", "EACCES"};
+    const char *dir = make_dataset();
+    int in_memory = 0, refused = 0;
+    for (int i = 0; i < 4; i++)
+        for (int nth = 1; nth < 30; nth++) {
+            char cache[PATH_MAX + 96];
+            snprintf(cache, sizeof cache,
+                     "file:%s?fault_nth=%d&fault_lasting=1&fault_error=%s&fault_ops=create,"
+                     "write,commit,put,remove,list",
+                     tmp_path("shut"), nth, errors[i]);
+            weir_data_options opts;
+            weir_data *data;
+            weir_data_options_init(&opts);
+            opts.options = OPTIONS;
+            opts.cache = cache;
+            opts.flags = WEIR_DATA_KEEP;
+            if (weir_data_open(&data, dir, &opts)) {
+                CHECK(
+                    strstr(weir_error_text(), "cannot keep the index (name another with --cache"));
+                CHECK(strstr(weir_error_text(), "/shut"));
+                refused++;
+            } else {
+                weir_data_close(data);
+            }
+            opts.flags = WEIR_DATA_REBUILD;
+            OK(weir_data_open(&data, dir, &opts));
+            CHECK_EQ(weir_data_count(data), 13);
+            in_memory += !strncmp(weir_data_info_get(data)->index, "mem:", 4);
+            weir_data_close(data);
+        }
+    CHECK(in_memory > 0 && refused > 0);
+}
+
+/* What is not the cache's is still an error: a shard that may not be read is one. */
+static void a_shard_that_may_not_be_read(void)
+{
+    const char *dir = make_dataset();
+    char faulty[PATH_MAX + 96];
+    int failed = 0;
+    for (int nth = 1; nth < 8; nth++) {
+        weir_data *data = NULL;
+        snprintf(faulty, sizeof faulty,
+                 "file:%s?fault_nth=%d&fault_lasting=1&fault_error=EACCES&fault_ops=read", dir,
+                 nth);
+        if (data_try(&data, faulty, OPTIONS, WEIR_DATA_REBUILD | WEIR_DATA_KEEP)) {
+            CHECK(!strstr(weir_error_text(), "--cache"));
+            failed++;
+        }
+        weir_data_close(data);
+    }
+    CHECK(failed > 0);
 }
 
 int main(void)
@@ -372,6 +452,9 @@ int main(void)
     RUN(nothing_is_no_dataset);
     RUN(a_child_is_told);
     RUN(whoever_asks_is_stopped);
+    RUN(files_are_told_as_they_are_listed);
+    RUN(a_cache_that_takes_nothing);
+    RUN(a_shard_that_may_not_be_read);
     RUN(without_a_cache);
     return TEST_RESULT;
 }
