@@ -624,6 +624,7 @@ typedef struct weir_batch weir_batch;
 enum {
     WEIR_LOADER_SHUFFLE = 1,
     WEIR_LOADER_BUFFERED = 2, /* read through the kernel's cache: the next epoch comes from there */
+    WEIR_LOADER_HELD = 8,     /* a batch is delivered when weir_loader_reached() says so */
     WEIR_LOADER_DIRECT = 4    /* read around it, but what is there; without either, data is buffered
                                  that takes at most half of the machine's memory */
 };
@@ -643,8 +644,7 @@ typedef struct weir_loader_options {
     uint64_t position;   /* where the first global batch begins, worker 0's; 0 */
     uint64_t end;        /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
     const char *const *fields; /* only these; none: all. One that no sample of a batch has is a
-                                  column of WEIR_FIELD_NONE there, or -EINVAL if it seems to be
-                                  nowhere: in no batch so far, nor in 64 samples from all over */
+                                  column of WEIR_FIELD_NONE there */
     size_t fields_count;
     uint32_t threads;    /* 0: 8, also of fewer processors, since most wait for storage; 4 where
                             shards are compressed; as many as processors, 4 at most, where all is
@@ -667,10 +667,11 @@ WEIR_API void weir_loader_close(weir_loader *loader);
  * the text says, and every later call answers the same. Who would wait makes a batch instead, if
  * one can be made, and so may come back that much later; with a timeout of 0 never. */
 WEIR_API int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns);
-/* What the last weir_loader_next() returned was not used: it counts as not delivered. The loader
- * delivers no more; another one, opened from its position, begins with that batch. -EINVAL if there
- * is none. */
-WEIR_API int weir_loader_undo(weir_loader *loader);
+/* With WEIR_LOADER_HELD: batches that begin before this position have reached who uses them. Until
+ * then the last one does not count as delivered, and a loader that is opened from the state begins
+ * with it: for who may be stopped between weir_loader_next() and the use of what it returned. On
+ * any thread. */
+WEIR_API void weir_loader_reached(weir_loader *loader, uint64_t position);
 /* On any thread. */
 WEIR_API void weir_batch_release(weir_batch *batch);
 

@@ -16,7 +16,7 @@ struct lent {
     Py_buffer memory;
 };
 
-/* Also called while the GIL is released: a loader that is closed gives back what it has. */
+/* With the GIL or without: by a batch that goes, or a loader that is closed. */
 static void give_back(void *arg)
 {
     struct lent *lent = arg;

@@ -1,12 +1,16 @@
 /* loader.c - weir._weir.Loader: batches of one rank, from one dataset or several. */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "ext.h"
 
+#include <structmember.h>
+
 typedef struct {
     PyObject_HEAD weir_loader *loader;
     PyObject *parts; /* a list of Data, each held */
-    int busy;
+    char busy;
+    unsigned long long reached; /* batches that begin before this have been handed on */
 } Loader;
 
 /* ---- opening ---- */
@@ -105,7 +109,7 @@ static int parse(PyObject *args, PyObject *kwargs, PyObject *lists[3], weir_load
             ext_u64, &opts->window, ext_u32, &opts->threads, ext_u32, &opts->prefetch, ext_u64,
             &opts->memory_bytes_max, ext_u32, &opts->flags))
         return -1;
-    opts->flags |= shuffle ? WEIR_LOADER_SHUFFLE : 0;
+    opts->flags |= WEIR_LOADER_HELD | (shuffle ? WEIR_LOADER_SHUFFLE : 0);
     return 0;
 }
 
@@ -170,7 +174,9 @@ static void release(Loader *self)
 static weir_loader *loader_there(PyObject *object)
 {
     Loader *self = (Loader *)object;
-    if (!self->loader)
+    if (self->loader)
+        weir_loader_reached(self->loader, self->reached);
+    else
         PyErr_SetString(PyExc_ValueError, "the loader is closed");
     return self->loader;
 }
@@ -231,14 +237,6 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
     if (PyErr_Occurred())
         return NULL;
     return ext_none(code);
-}
-
-/* undo(): what next() returned last has reached nobody */
-static PyObject *loader_undo(PyObject *object, PyObject *unused)
-{
-    weir_loader *loader = loader_of(object);
-    (void)unused;
-    return loader ? ext_none(weir_loader_undo(loader)) : NULL;
 }
 
 /* wants() -> how large the next memory should be that is lent; 0: there is enough */
@@ -369,7 +367,6 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"next", loader_next, METH_NOARGS, NULL},
-    {"undo", loader_undo, METH_NOARGS, NULL},
     {"wants", loader_wants, METH_NOARGS, NULL},
     {"lend", loader_lend, METH_VARARGS, NULL},
     {"position", loader_position, METH_NOARGS, NULL},
@@ -379,7 +376,15 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* reached is set by an assignment: between that and what follows no signal's handler runs. */
+static PyMemberDef members[] = {
+    {"busy", T_BOOL, offsetof(Loader, busy), READONLY, NULL},
+    {"reached", T_ULONGLONG, offsetof(Loader, reached), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot slots[] = {
+    {Py_tp_members, members},
     {Py_tp_init, loader_init},
     {Py_tp_dealloc, loader_dealloc},
     {Py_tp_methods, methods},

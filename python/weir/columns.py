@@ -52,6 +52,11 @@ def value_of(kind: int, data: Any, dtype: str, shape: tuple[int, ...], as_torch:
     return _tensor(array) if as_torch else array
 
 
+def is_none(column: Any) -> bool:
+    """No sample has a value."""
+    return all(value is None for value in column)
+
+
 class Batch(dict[str, Any]):
     """The columns by name; numbers, epochs: of each sample, which it is and when it was drawn;
     position: where the global batch begins; parts: of a mixture, the number of its dataset."""
@@ -143,39 +148,58 @@ class Ragged:
 
     def __reduce__(self) -> Any:
         """For another process: without the batch's memory."""
-        is_one_kind = self._row[6] >= 0
-        return Copied, (self.tolist(), self.data if is_one_kind else None,
-                        self.offsets if is_one_kind else None)
+        if self._row[6] >= 0 and self._row[1] != ARRAY:
+            return copied, (self._row[1], self.data, self.offsets)
+        return Copied, (self.tolist(),)
 
     def __repr__(self) -> str:
         return f"<Ragged: {self._length} values>"
 
 
 class Copied(list[Any]):
-    """A Ragged that came from another process."""
-
-    def __init__(self, values: list[Any], data: Any, offsets: Any) -> None:
-        super().__init__(values)
-        self._data, self._offsets = data, offsets
+    """A Ragged that came from another process; where it is not of arrays, its values are views of
+    all of them in one."""
+    _data: Any = None
+    _offsets: Any = None
 
     def tolist(self) -> list[Any]:
-        return list(self)
+        return [bytes(value) if isinstance(value, memoryview) else value for value in self]
 
-    def _one_kind(self, found: Any) -> Any:
-        if found is None:
+    def _join(self) -> None:
+        """Of arrays of one dtype: into one."""
+        np = _numpy()
+        arrays = [np.asarray(value) for value in self if value is not None]
+        if self._data is None and (not arrays or len({array.dtype for array in arrays}) > 1
+                                   or len(arrays) < len(self)):
             raise ValueError(MIXED)
-        return found
+        if self._data is None:
+            sizes = np.cumsum([0, *(array.size for array in arrays)])
+            self._data = np.concatenate([array.ravel() for array in arrays])
+            self._offsets = sizes.astype("i8")
+            if not isinstance(self[0], np.ndarray):
+                self._data, self._offsets = _tensor(self._data), _tensor(self._offsets)
 
     @property
     def data(self) -> Any:
-        return self._one_kind(self._data)
+        self._join()
+        return self._data
 
     @property
     def offsets(self) -> Any:
-        return self._one_kind(self._offsets)
+        self._join()
+        return self._offsets
 
     def __reduce__(self) -> Any:
-        return Copied, (list(self), self._data, self._offsets)
+        return Copied, (self.tolist(),), {"_data": self._data, "_offsets": self._offsets}
+
+
+def copied(kind: int, data: Any, offsets: Any) -> Copied:
+    """Of bytes, texts or JSON: all in one, and where each begins."""
+    view, ends = memoryview(_numpy().asarray(data)), [int(end) for end in offsets]
+    values = Copied(value_of(kind, view[begin:end], "", (), False)
+                    for begin, end in zip(ends, ends[1:]))
+    values._data, values._offsets = data, offsets
+    return values
 
 
 class Maker:

@@ -6,12 +6,13 @@ import operator
 import os
 import sys
 import threading
+import warnings
 from multiprocessing import RawArray
 from multiprocessing.context import get_spawning_popen
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 from . import _weir
-from .columns import Batch, Maker, value_of
+from .columns import Batch, Maker, Ragged, is_none, value_of
 from .place import data_parallel
 from .position import FULL, Position, merge_states, worker_states
 
@@ -144,8 +145,9 @@ class Passed:
 
 
 @functools.cache
-def _iterable(cls: type, base: type) -> type:
-    return type(cls.__name__, (cls, base), {"__module__": cls.__module__})
+def _tell(iterable: Any) -> None:
+    """torch's IterableDataset is an abstract base class: it takes ours for one of its own."""
+    iterable.register(Dataset)
 
 
 class Dataset:
@@ -185,10 +187,12 @@ class Dataset:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """For isinstance(): torch's DataLoader takes for samples by number what is no
-        IterableDataset of its own, and torch may come later than this dataset."""
-        torch = sys.modules.get("torch.utils.data")
-        return type(self) if torch is None else _iterable(type(self), torch.IterableDataset)
+        """What isinstance() asks for. torch's DataLoader takes for samples by number what is no
+        IterableDataset, and torch may come later than this dataset: then it is told here."""
+        iterable = getattr(sys.modules.get("torch.utils.data"), "IterableDataset", None)
+        if iterable is not None:
+            _tell(iterable)
+        return type(self)
 
     def __init__(self, url: Union[Url, Sequence[Url]], *, batch_size: int = 1,
                  shuffle: bool = True, seed: int = 0, dp_rank: Optional[int] = None,
@@ -234,6 +238,8 @@ class Dataset:
                          prefetch=_whole("prefetch", prefetch, 0, PREFETCH_MAX),
                          memory=memory,
                          flags=0 if buffered is None else 2 if buffered else 4)
+        self._wanted = list(fields or ())
+        self._is_checked = False
         self._maker = Maker(collate, as_torch, pin_memory)
         self._pid = 0
         self._parts: list[_weir.Data] = []
@@ -276,12 +282,16 @@ class Dataset:
 
     def _stop(self) -> None:
         """Ends the loader; what it delivered stays counted."""
-        loader = self._loader
-        if loader is not None and self._pid == os.getpid():
-            position, state = loader.position(), loader.state()
-            loader.close()  # raises while another thread waits for a batch
-            self._position.closed(position, state, _worker()[0])
-        self._loader = None
+        loader, position = self._loader, self._position
+        if loader is None or self._pid != os.getpid():
+            self._loader = None
+            return
+        if loader.busy:
+            raise ValueError("the loader is in use: a thread waits for its next batch")
+        found = position.closed(loader.position(), loader.state(), _worker()[0])
+        # Together, with no call between: a signal's handler may ask where it is.
+        position.start, position.tallies, self._loader = *found, None
+        loader.close()
 
     def close(self) -> None:
         self._stop()
@@ -355,7 +365,7 @@ class Dataset:
         position = self._position
         while position.now(self._loader, worker) + worker * position.step < end:
             loader = self._start(FULL if self.epochs is None else end)
-            before, handed = loader.position(), False
+            handed = False
             try:
                 self._maker.lend(loader)
                 batch = loader.next()
@@ -363,12 +373,17 @@ class Dataset:
                     break
                 made = self._maker.make(batch, self._parts)
                 del batch
+                self._check_fields(made)
+                end_of_it = made.position + 1
+                # No call from here to the yield, so no signal's handler runs between: it finds that
+                # nobody has the batch, or that the caller does.
                 handed = True
+                loader.reached = end_of_it
                 yield made
                 del made
-            except BaseException as error:
+            except BaseException:
                 if not handed:
-                    self._interrupted(loader, before, error)
+                    self._stop()  # the next loop begins with what nobody got
                 raise
         self._loop_end = None
         if is_worker:
@@ -376,14 +391,17 @@ class Dataset:
             position.start, position.end = position.after(end), None
             self._passed.end(*_worker(), position.start)
 
-    def _interrupted(self, loader: _weir.Loader, before: int, error: BaseException) -> None:
-        """Before the caller got his batch: by a signal's handler, or by what is wrong with it. What
-        nobody has is not delivered; the next loop goes on from there."""
-        taken = loader.position() != before
-        if taken:
-            loader.undo()
-        if taken or isinstance(error, OSError):
-            self._stop()
+    def _check_fields(self, batch: Batch) -> None:
+        """Once: wanted fields that are in no sample of the first batch may be misspelt."""
+        if self._is_checked:
+            return
+        self._is_checked = True
+        missing = [name for name in self._wanted if name in batch and len(batch[name])
+                   and isinstance(batch[name], (Ragged, list)) and is_none(batch[name])]
+        if missing:
+            warnings.warn(f"no sample of the first batch has the field {', '.join(missing)}: it is "
+                          f"None there. See weir data stats {self.urls[0]} for what there is",
+                          stacklevel=3)
 
     # ---- where it is ----
 

@@ -92,11 +92,13 @@ class Position:
                                  "these")
             part["lanes"], part["window"] = lanes, window
 
-    def closed(self, position: int, state: State, worker: int) -> None:
-        """A loader has ended there: what it delivered stays counted."""
-        self.start = position - worker * self.step
-        for tally, part in zip(self.tallies, state["parts"]):
+    def closed(self, position: int, state: State, worker: int) -> tuple[int, list["Tally"]]:
+        """What start and tallies are when a loader has ended there: what it delivered stays
+        counted."""
+        tallies = [Tally(tally.rows()) for tally in self.tallies]
+        for tally, part in zip(tallies, state["parts"]):
             tally.add(_delivered(part))
+        return position - worker * self.step, tallies
 
     # ---- states ----
 

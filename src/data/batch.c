@@ -443,27 +443,6 @@ static void copy_row(const struct weir_gather *gather, uint64_t number, const we
         weir_sum(sum, row->data, row->size);
 }
 
-size_t weir_gather_lacks(const struct weir_gather *gather, size_t i)
-{
-    while (gather->rows_count && i < gather->wanted && gather->columns[i].filled)
-        i++;
-    return gather->rows_count ? i : gather->wanted;
-}
-
-int weir_gather_fail(const struct weir_gather *gather, size_t i)
-{
-    const struct gathered *column = &gather->columns[i];
-    char have[256] = "";
-    size_t used = 0;
-    for (uint32_t f = 0; f < gather->last_count && used < sizeof have; f++) {
-        int more = snprintf(have + used, sizeof have - used, "%s'%.*s'", f ? ", " : "",
-                            (int)gather->fields[f].name_size, gather->fields[f].name);
-        used += (size_t)more;
-    }
-    return weir_fail(EINVAL, "no sample has a field '%s': they have %s", column->name.data,
-                     have[0] ? have : "none");
-}
-
 /* Samples are anywhere, and a processor takes longer to find a page than to read a line of it, but
  * can look for several at once: those of a group of rows, before they are copied. */
 static void find_pages(const struct weir_gather *gather, uint64_t first)

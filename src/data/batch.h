@@ -50,10 +50,6 @@ struct weir_drawing {
 /* The next sample, whose bytes stay until the end. -EBADMSG says what is wrong with it. */
 int weir_gather_add(struct weir_gather *gather, const struct weir_index *index,
                     const struct weir_drawing *which, const struct weir_sample *sample);
-/* The first wanted field, from the i-th on, that no sample of the batch has; or their number. */
-size_t weir_gather_lacks(const struct weir_gather *gather, size_t i);
-/* Such a field is in no sample at all: -EINVAL names it. */
-int weir_gather_fail(const struct weir_gather *gather, size_t i);
 /* A wanted field that no sample has is a column of WEIR_FIELD_NONE. */
 int weir_gather_end(struct weir_gather *gather, struct weir_slabs *slabs, bool has_sources,
                     weir_batch **out);

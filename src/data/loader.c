@@ -83,39 +83,6 @@ static void add_tally(struct weir_feed *source, const struct weir_part *part, ui
     tally->samples += part->samples;
 }
 
-/* With the lock held. */
-static void take_back(weir_loader *loader)
-{
-    for (uint32_t i = 0; i < loader->sources_count; i++) {
-        struct weir_feed *source = &loader->sources[i];
-        if (source->counted != loader->delivered)
-            continue;
-        memcpy(source->tallies, source->tallies_before, sizeof source->tallies);
-        source->tallies_count = source->tallies_count_before;
-    }
-    loader->delivered--;
-    loader->stats.batches--;
-    loader->stats.samples -= loader->last_samples;
-    loader->stats.sample_bytes -= loader->last_bytes;
-    if (!loader->waits)
-        loader->stats.mapped_bytes -= loader->last_bytes;
-}
-
-int weir_loader_undo(weir_loader *loader)
-{
-    int code = check(loader);
-    if (code)
-        return code;
-    pthread_mutex_lock(&loader->lock);
-    if (!loader->delivered || loader->is_over)
-        code = weir_fail(EINVAL, "no batch was delivered that could be taken back");
-    else
-        take_back(loader);
-    loader->is_over |= !code;
-    pthread_mutex_unlock(&loader->lock);
-    return code;
-}
-
 /* Why the caller's batch is not there yet; with the lock held. */
 static int stall_of(struct weir_slot *slot)
 {
@@ -174,8 +141,6 @@ static weir_batch *deliver(weir_loader *loader, struct weir_slot *slot)
     for (size_t i = 0; i < batch->parts_count; i++)
         add_tally(&loader->sources[batch->parts[i].source], &batch->parts[i],
                   loader->delivered + 1);
-    loader->last_samples = batch->info.samples;
-    loader->last_bytes = batch->sample_bytes;
     loader->stats.batches++;
     loader->stats.samples += batch->info.samples;
     loader->stats.sample_bytes += batch->sample_bytes;
@@ -199,8 +164,6 @@ int weir_loader_next(weir_loader *loader, weir_batch **out, uint64_t timeout_ns)
         code = weir_work_start(loader);
     if (code)
         return code;
-    if (loader->is_over)
-        return weir_fail(ECANCELED, "a batch was taken back: open a loader from its position");
     if (weir_loader_position(loader, loader->delivered) >= loader->opts.end)
         return 0;
     pthread_mutex_lock(&loader->lock);
@@ -232,39 +195,66 @@ int weir_loader_lend(weir_loader *loader, void *data, uint64_t size, void (*rele
 
 uint64_t weir_loader_wants(weir_loader *loader)
 {
+    if (loader->generation != weir_fork_generation())
+        return 0;
     uint64_t lent = weir_slabs_lent(loader->slabs);
     pthread_mutex_lock(&loader->lock);
-    uint64_t bytes = loader->batch_bytes_max;
-    bool is_enough = lent + loader->ready > loader->opts.prefetch;
+    uint64_t bytes = loader->batch_bytes_max, there = lent + loader->ready;
     pthread_mutex_unlock(&loader->lock);
     if (!bytes) /* none was made yet */
         bytes = loader->opts.batch_size * loader->row_bytes;
-    return is_enough ? 0 : bytes + bytes / 8 + LENT_BYTES_MORE;
+    bytes += bytes / 8 + LENT_BYTES_MORE;
+    /* As many as may be ready, and one; of large ones no more than half of what is allowed. */
+    bool is_enough = there > loader->opts.prefetch ||
+                     (there > 1 && there + 1 > loader->opts.memory_bytes_max / 2 / bytes);
+    return is_enough ? 0 : bytes;
 }
 
 /* ---- where it is ---- */
 
-static uint64_t next_position(const weir_loader *loader)
+/* A signal's handler and other threads ask, too, while somebody waits for the next batch; a forked
+ * child, in which nobody may ever unlock the lock, gets what is there. */
+static bool lock(const weir_loader *loader)
 {
-    uint64_t position = weir_loader_position(loader, loader->delivered);
-    return position < loader->opts.end ? position : loader->opts.end;
+    if (loader->generation != weir_fork_generation())
+        return false;
+    pthread_mutex_lock((pthread_mutex_t *)&loader->lock);
+    return true;
 }
 
-/* A signal's handler and other threads ask, too, while somebody waits for the next batch. */
-static uint64_t next_position_now(const weir_loader *loader)
+static void unlock(const weir_loader *loader, bool is_locked)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
-    pthread_mutex_lock(lock);
-    uint64_t position = next_position(loader);
-    pthread_mutex_unlock(lock);
-    return position;
+    if (is_locked)
+        pthread_mutex_unlock((pthread_mutex_t *)&loader->lock);
+}
+
+void weir_loader_reached(weir_loader *loader, uint64_t position)
+{
+    bool is_locked = lock(loader);
+    loader->reached = position;
+    unlock(loader, is_locked);
+}
+
+/* The last batch is on its way to the caller; with the lock held. */
+static bool is_held(const weir_loader *loader)
+{
+    return loader->opts.flags & WEIR_LOADER_HELD && loader->delivered &&
+           loader->reached <= weir_loader_position(loader, loader->delivered - 1);
+}
+
+static uint64_t next_position(const weir_loader *loader)
+{
+    bool is_locked = lock(loader);
+    uint64_t position = weir_loader_position(loader, loader->delivered - is_held(loader));
+    unlock(loader, is_locked);
+    return position < loader->opts.end ? position : loader->opts.end;
 }
 
 void weir_loader_state_get(const weir_loader *loader, weir_loader_state *out)
 {
     *out = (weir_loader_state){
         .seed = loader->opts.seed,
-        .position = next_position_now(loader),
+        .position = next_position(loader),
         .flags = loader->opts.flags & WEIR_LOADER_SHUFFLE,
         .parts = loader->sources_count,
     };
@@ -276,28 +266,29 @@ int weir_loader_part_get(const weir_loader *loader, uint32_t part, weir_loader_p
         return weir_fail(EINVAL, "there is no part %" PRIu32 " of %" PRIu32, part,
                          loader->sources_count);
     const struct weir_feed *source = &loader->sources[part];
-    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
-    pthread_mutex_lock(lock);
+    uint64_t position = next_position(loader);
+    bool is_locked = lock(loader),
+         is_before = is_held(loader) && source->counted == loader->delivered;
     *out = (weir_loader_part){
         .digest = weir_data_info_get(source->supply.data)->digest,
         .samples = source->samples,
         .window = source->window,
-        .position = weir_source_position(loader, part, next_position(loader)),
+        .position = weir_source_position(loader, part, position),
         .lanes = source->lanes,
-        .tallies_count = source->tallies_count,
+        .tallies_count = is_before ? source->tallies_count_before : source->tallies_count,
     };
-    memcpy(out->tallies, source->tallies, sizeof out->tallies);
-    pthread_mutex_unlock(lock);
+    memcpy(out->tallies, is_before ? source->tallies_before : source->tallies, sizeof out->tallies);
+    unlock(loader, is_locked);
     return 0;
 }
 
 void weir_loader_stats_get(weir_loader *loader, weir_loader_stats *out)
 {
-    pthread_mutex_lock(&loader->lock);
+    bool is_locked = lock(loader);
     *out = loader->stats;
     out->memory_bytes = loader->bytes;
     out->threads = loader->threads_count;
-    pthread_mutex_unlock(&loader->lock);
+    unlock(loader, is_locked);
     for (uint32_t i = 0; i < loader->sources_count; i++) {
         uint64_t bytes[WEIR_READ_WAYS];
         weir_store_read_bytes(loader->sources[i].supply.store, bytes);

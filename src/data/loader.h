@@ -117,14 +117,13 @@ struct weir_loader {
     uint64_t row_bytes;  /* that a sample has on average */
     unsigned generation;
 
-    atomic_bool *is_field;      /* of the wanted ones: a sample was seen that has it */
     struct weir_gather *gather; /* the caller's, for batches that it makes itself */
     pthread_mutex_t lock;
     pthread_cond_t work, done; /* for threads, for the caller */
     pthread_t *threads;
     uint32_t threads_count; /* running */
     uint32_t processors, gathering;
-    uint64_t ready;         /* batches that are made, and not delivered */
+    uint64_t ready;           /* batches that are made, and not delivered */
     uint64_t batch_bytes_max; /* of those that were made */
     bool waits;             /* not all sources are mapped: pieces are read */
     bool lacked;            /* the last batch that was made waited for what is mapped */
@@ -133,8 +132,7 @@ struct weir_loader {
 
     struct weir_slot *slots; /* batch i is in slot i % slots_count */
     uint64_t slots_count;
-    uint64_t last_samples, last_bytes; /* of the batch that was delivered last */
-    bool is_over;                      /* that one was taken back */
+    uint64_t reached; /* where the caller is known to be, if batches are held */
     uint64_t delivered, planned; /* batches; planned ones include the one being planned */
     uint64_t sweep_at;           /* the position at which lanes left behind are looked for */
     struct weir_held **table;

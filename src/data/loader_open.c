@@ -342,9 +342,6 @@ static int open_loader(weir_loader **out, weir_data *const *parts, const uint64_
     loader->wanted_tail = &loader->wanted;
     loader->generation = weir_fork_generation();
     code = copy_fields(&loader->opts);
-    loader->is_field = weir_alloc((opts.fields_count + 1) * sizeof *loader->is_field);
-    if (!code && !loader->is_field)
-        code = weir_fail_memory();
     if (!code)
         code = open_inside(loader, parts, weights, count);
     if (code) {
@@ -392,7 +389,6 @@ void weir_loader_close(weir_loader *loader)
         free(loader->sources[i].lane);
         weir_order_close(loader->sources[i].order);
     }
-    free(loader->is_field);
     free(loader->slots);
     free(loader->table);
     free(loader->sources);

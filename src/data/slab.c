@@ -22,7 +22,7 @@ struct weir_slabs {
     struct weir_slab *kept; /* the last one given back first: it is the warmest */
     struct weir_slab *lent, **lent_tail;
     struct weir_slab *spent; /* lent, and of no use */
-    uint64_t bytes_max, taken, kept_bytes, lent_count, peak;
+    uint64_t bytes_max, taken, kept_bytes, lent_count, lent_bytes, peak;
     uint64_t holders;    /* slabs that are out, and the owner */
     unsigned generation; /* of fork(): in a child, nobody may ever unlock the lock */
 };
@@ -171,6 +171,14 @@ static struct weir_slab *map_new(size_t room)
     return slab;
 }
 
+/* With the lock held. */
+static void note_peak(struct weir_slabs *pool)
+{
+    uint64_t bytes = pool->taken + pool->kept_bytes + pool->lent_bytes;
+    if (bytes > pool->peak)
+        pool->peak = bytes;
+}
+
 struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size)
 {
     if (size > SIZE_MAX / 2) {
@@ -185,8 +193,7 @@ struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size)
     pool->taken = sum;
     pool->holders++;
     gone = surplus(pool, sum < pool->bytes_max ? pool->bytes_max - sum : 0);
-    if (sum + pool->kept_bytes > pool->peak)
-        pool->peak = sum + pool->kept_bytes;
+    note_peak(pool);
     pthread_mutex_unlock(&pool->lock);
     unmap_all(gone);
     if (!slab)
@@ -216,6 +223,8 @@ int weir_slabs_lend(struct weir_slabs *pool, void *data, size_t size, void (*rel
     *pool->lent_tail = slab;
     pool->lent_tail = &slab->next;
     pool->lent_count++;
+    pool->lent_bytes += size;
+    note_peak(pool);
     pthread_mutex_unlock(&pool->lock);
     return_all(spent);
     return 0;
@@ -239,6 +248,7 @@ static struct weir_slab *pop_lent(struct weir_slabs *pool)
     if (!pool->lent)
         pool->lent_tail = &pool->lent;
     pool->lent_count--;
+    pool->lent_bytes -= slab->room;
     return slab;
 }
 
@@ -254,8 +264,7 @@ struct weir_slab *weir_slab_take_lent(struct weir_slabs *pool, size_t size)
         slab->next = NULL;
         pool->holders++;
         pool->taken += slab->room;
-        if (pool->taken + pool->kept_bytes > pool->peak)
-            pool->peak = pool->taken + pool->kept_bytes;
+        note_peak(pool);
     }
     pthread_mutex_unlock(&pool->lock);
     return slab ? slab : weir_slab_take(pool, size);

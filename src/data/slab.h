@@ -7,7 +7,9 @@
  * last slab is back: a batch may outlive its loader. In a forked child, giving back does nothing.
  *
  * Others may lend memory of theirs, each piece for one slab: it goes back to them, and is never
- * used twice. Who has lent it is called by whoever gives the slab back, lends more, or closes.
+ * used twice. Who has lent it is called by whoever gives the slab back, lends more, or closes. He
+ * may wait for a lock of his own meanwhile (Python's), under which he asks for ours: so nobody
+ * holds a lock who does one of these three.
  */
 #ifndef WEIR_DATA_SLAB_H
 #define WEIR_DATA_SLAB_H

@@ -1,7 +1,6 @@
 /* work.c - what the threads of a loader do: plan, load, gather; see loader.h. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "data/loader.h"
 #include "util/sys.h"
@@ -13,7 +12,6 @@ enum {
     TAKE_MAX = 64,         /* pieces that are loaded together */
     CACHE_BYTES = 8 << 20, /* less than the cache that processors share */
     GROUP = 8,             /* rows that are looked for at once */
-    FIELDS_LOOKS = 64,     /* samples of each dataset */
     SMALL_BYTES = 1 << 20, /* a batch that takes a tenth of a millisecond or so */
 };
 
@@ -123,55 +121,6 @@ static int add_rows(const struct weir_loader *loader, struct weir_gather *gather
     return 0;
 }
 
-/* Has the sample such a field? A damaged one has none: who reads it says so. */
-static bool has_field(weir_data *data, uint64_t number, const char *name)
-{
-    weir_data_sample *sample;
-    const weir_field *fields;
-    uint32_t count = 0;
-    bool has = false;
-    if (weir_data_sample_open(&sample, data, number))
-        return false;
-    if (!weir_data_sample_fields(sample, &fields, &count))
-        for (uint32_t i = 0; i < count && !has; i++)
-            has = fields[i].name_size == strlen(name) &&
-                  !memcmp(fields[i].name, name, fields[i].name_size);
-    weir_data_sample_close(sample);
-    return has;
-}
-
-/* A field that not every sample has may be in none of a batch; one that is misspelt is in no
- * sample. So samples from all over the data are looked at. */
-static bool is_anywhere(struct weir_loader *loader, const char *name)
-{
-    for (uint32_t s = 0; s < loader->sources_count; s++) {
-        const struct weir_feed *source = &loader->sources[s];
-        for (uint64_t i = 0; i < FIELDS_LOOKS && i < source->samples && !loader->stop; i++) {
-            uint64_t number = (uint64_t)((unsigned __int128)i * source->samples / FIELDS_LOOKS);
-            if (has_field(source->supply.data, source->samples < FIELDS_LOOKS ? i : number, name))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* -EINVAL if a wanted field is nowhere. */
-static int check_wanted(struct weir_loader *loader, const struct weir_gather *gather)
-{
-    size_t count = loader->opts.fields_count;
-    for (size_t i = 0, lacks; i < count; i = lacks + 1) {
-        lacks = weir_gather_lacks(gather, i);
-        for (size_t k = i; k < lacks; k++)
-            loader->is_field[k] = true;
-        if (lacks == count || loader->is_field[lacks])
-            continue;
-        if (!is_anywhere(loader, loader->opts.fields[lacks]))
-            return weir_gather_fail(gather, lacks);
-        loader->is_field[lacks] = true;
-    }
-    return 0;
-}
-
 static int gather_rows(struct weir_loader *loader, struct weir_gather *gather,
                        struct weir_slot *slot)
 {
@@ -181,8 +130,6 @@ static int gather_rows(struct weir_loader *loader, struct weir_gather *gather,
         uint64_t left = slot->rows_count - i;
         code = add_rows(loader, gather, &slot->rows[i], left < GROUP ? left : GROUP, &scratch);
     }
-    if (!code)
-        code = check_wanted(loader, gather);
     if (!code)
         code = weir_gather_end(gather, loader->slabs, loader->mix != NULL, &slot->batch);
     weir_arena_free(scratch);
