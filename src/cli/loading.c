@@ -204,6 +204,24 @@ static int next(struct running *run, weir_batch **batch)
     return stop_asked() && code == -ETIMEDOUT ? stop_fail() : code;
 }
 
+/* A field that is in no sample of the first batch is misspelt, as far as one can see. */
+static int check_fields(const weir_batch *batch)
+{
+    const weir_batch_info *info = weir_batch_get(batch);
+    for (size_t c = 0; c < info->columns_count; c++) {
+        const weir_column *column = &info->columns[c];
+        uint64_t i = 0;
+        while (column->values && i < info->samples && column->values[i].kind == WEIR_FIELD_NONE)
+            i++;
+        if (column->values && i && i == info->samples)
+            return weir_fail(EINVAL,
+                             "no sample of the first batch has a field '%s' (weir data stats tells "
+                             "which there are)",
+                             column->name);
+    }
+    return 0;
+}
+
 static int take_all(struct running *run)
 {
     struct loading_result *out = run->out;
@@ -218,6 +236,11 @@ static int take_all(struct running *run)
         if (!run->first_at_ns) {
             run->first = out->stats;
             run->first_at_ns = got_ns;
+            code = check_fields(batch);
+        }
+        if (code < 0) {
+            weir_batch_release(batch);
+            return code;
         }
         out->last_ns = got_ns - run->start_ns;
         progress_bytes(out->stats.sample_bytes - bytes);
