@@ -148,9 +148,16 @@ class Ragged:
 
     def __reduce__(self) -> Any:
         """For another process: without the batch's memory."""
-        if self._row[6] >= 0 and self._row[1] != ARRAY:
-            return copied, (self._row[1], self.data, self.offsets)
-        return Copied, (self.tolist(),)
+        if self._row[6] < 0 or self._row[1] == ARRAY or self._has_none():
+            return Copied, (self.tolist(),)
+        np = _numpy()
+        return copied, (self._row[1], np.asarray(self.data), np.asarray(self.offsets),
+                        self._as_torch)
+
+    def _has_none(self) -> bool:
+        """Some have no value, which looks as one of no bytes does."""
+        ends = _numpy().asarray(self.offsets)
+        return any(self[int(i)] is None for i in (ends[1:] == ends[:-1]).nonzero()[0])
 
     def __repr__(self) -> str:
         return f"<Ragged: {self._length} values>"
@@ -193,12 +200,13 @@ class Copied(list[Any]):
         return Copied, (self.tolist(),), {"_data": self._data, "_offsets": self._offsets}
 
 
-def copied(kind: int, data: Any, offsets: Any) -> Copied:
+def copied(kind: int, data: Any, offsets: Any, as_torch: bool) -> Copied:
     """Of bytes, texts or JSON: all in one, and where each begins."""
-    view, ends = memoryview(_numpy().asarray(data)), [int(end) for end in offsets]
+    view, ends = memoryview(data), offsets.tolist()
     values = Copied(value_of(kind, view[begin:end], "", (), False)
                     for begin, end in zip(ends, ends[1:]))
-    values._data, values._offsets = data, offsets
+    values._data = _tensor(data) if as_torch else data
+    values._offsets = _tensor(offsets) if as_torch else offsets
     return values
 
 

@@ -261,8 +261,8 @@ int weir_dirs_is_above(struct weir_dirs *dirs, const char *path, int fd)
     size_t size = strlen(there);
     if (!strncmp(root, there, size) && (size == 1 || !root[size] || root[size] == '/'))
         return 1;
-    fd = walk(dirs, path, WEIR_DIRS_FOLLOW, &st,
-              &by_link); /* by links it may be above in another way */
+    /* By links it may be above in another way. */
+    fd = walk(dirs, path, WEIR_DIRS_FOLLOW, &st, &by_link);
     if (fd >= 0 && fd != dirs->root.fd)
         weir_sys->close(fd);
     return fd >= 0 ? 0 : fd == -EDEADLK ? 1 : fd;

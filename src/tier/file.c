@@ -256,13 +256,20 @@ static void do_sweep(struct weir_req *req)
 static void file_submit(struct weir_tier *tier, struct weir_req *req)
 {
     static void (*const tasks[WEIR_OPS])(struct weir_req *) = {
-        [WEIR_OP_OPEN] = weir_file_open,     [WEIR_OP_CREATE] = weir_file_create,
-        [WEIR_OP_COMMIT] = weir_file_commit, [WEIR_OP_LOAD] = weir_file_load,
-        [WEIR_OP_PUT] = weir_file_put,       [WEIR_OP_STAT] = weir_file_stat,
-        [WEIR_OP_REMOVE] = weir_file_remove, [WEIR_OP_REMOVE_IF] = weir_file_remove_if,
-        [WEIR_OP_ALIAS] = weir_file_alias,   [WEIR_OP_LIST] = do_list,
-        [WEIR_OP_LEASE] = weir_file_lease,   [WEIR_OP_SPACE] = do_space,
-        [WEIR_OP_SWEEP] = do_sweep,          [WEIR_OP_MAP] = weir_file_map,
+        [WEIR_OP_OPEN] = weir_file_open,
+        [WEIR_OP_CREATE] = weir_file_create,
+        [WEIR_OP_COMMIT] = weir_file_commit,
+        [WEIR_OP_LOAD] = weir_file_load,
+        [WEIR_OP_PUT] = weir_file_put,
+        [WEIR_OP_STAT] = weir_file_stat,
+        [WEIR_OP_REMOVE] = weir_file_remove,
+        [WEIR_OP_REMOVE_IF] = weir_file_remove_if,
+        [WEIR_OP_ALIAS] = weir_file_alias,
+        [WEIR_OP_LIST] = do_list,
+        [WEIR_OP_LEASE] = weir_file_lease,
+        [WEIR_OP_SPACE] = do_space,
+        [WEIR_OP_SWEEP] = do_sweep,
+        [WEIR_OP_MAP] = weir_file_map,
     };
     struct file_tier *t = (struct file_tier *)tier;
     req->io.context = t;

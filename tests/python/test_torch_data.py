@@ -287,15 +287,29 @@ def test_values_that_came_from_a_worker(lines):
     assert there.offsets.tolist() == here.offsets.tolist()
     again = pickle.loads(pickle.dumps(there))
     assert again.tolist() == there.tolist() and bytes(again.data) == bytes(there.data)
-    mixed = pickle.loads(pickle.dumps(next(iter(weir.Dataset(mixed_lines(lines), batch_size=2)))))
+    mixed, = weir.Dataset(mixed_lines(lines), batch_size=2, shuffle=False, epochs=1)
+    sent = pickle.loads(pickle.dumps(mixed))
+    assert sent["some"].tolist() == ["", None]  # which look alike where they lie
     with pytest.raises(ValueError, match="one by one"):
-        mixed["x"].data
+        sent["x"].data
+
+
+def test_arrays_that_came_from_a_worker(lines):
+    path = lines.parent / "arrays"
+    path.mkdir()
+    (path / "a.jsonl").write_text('{"x": [1, 2]}\n{"x": [3]}\n')
+    for as_torch in False, True:
+        here, = weir.Dataset(path, batch_size=2, shuffle=False, epochs=1, as_torch=as_torch)
+        there = pickle.loads(pickle.dumps(here))["x"]
+        assert there.data.tolist() == here["x"].data.tolist() == [1, 2, 3]
+        assert there.offsets.tolist() == here["x"].offsets.tolist() == [0, 2, 3]
+        assert torch.is_tensor(there.data) == torch.is_tensor(there[0]) == as_torch
 
 
 def mixed_lines(lines):
     path = lines.parent / "mixed"
     path.mkdir()
-    (path / "a.jsonl").write_text('{"x": 1}\n{"x": "one"}\n')
+    (path / "a.jsonl").write_text('{"x": 1, "some": ""}\n{"x": "one"}\n')
     return path
 
 
