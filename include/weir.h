@@ -624,9 +624,9 @@ typedef struct weir_batch weir_batch;
 enum {
     WEIR_LOADER_SHUFFLE = 1,
     WEIR_LOADER_BUFFERED = 2, /* read through the kernel's cache: the next epoch comes from there */
-    WEIR_LOADER_HELD = 8,     /* a batch is delivered when weir_loader_reached() says so */
-    WEIR_LOADER_DIRECT = 4    /* read around it, but what is there; without either, data is buffered
+    WEIR_LOADER_DIRECT = 4,   /* read around it, but what is there; without either, data is buffered
                                  that takes at most half of the machine's memory */
+    WEIR_LOADER_HELD = 8      /* a batch is delivered when weir_loader_reached() says so */
 };
 
 typedef struct weir_loader_options {

@@ -68,7 +68,7 @@ static weir_tally *find_tally(struct weir_feed *source, uint64_t epoch)
 /* Counts a part of a batch; batch is one more than the batches before it. */
 static void add_tally(struct weir_feed *source, const struct weir_part *part, uint64_t batch)
 {
-    if (source->counted != batch) { /* what one batch counted may be taken back */
+    if (source->counted != batch) { /* until it is reached, those are told */
         memcpy(source->tallies_before, source->tallies, sizeof source->tallies);
         source->tallies_count_before = source->tallies_count;
         source->counted = batch;
