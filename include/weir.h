@@ -183,7 +183,9 @@ typedef struct weir_entry {
 enum {
     WEIR_LIST_RECURSIVE = 1,
     WEIR_LIST_DETAIL = 2,
-    WEIR_LIST_ODD = 4 /* also names that cannot be keys, as they are: error is why, the rest is 0 */
+    /* Also names that cannot be keys, as they are, with any bytes: error is why, and of the rest
+     * only is_dir says something. */
+    WEIR_LIST_ODD = 4
 };
 
 /* prefix: "" for all, an object's key, or a directory (with or without its '/'). Entries come

@@ -172,6 +172,7 @@ static void work_for(uint64_t ns)
 }
 
 struct running {
+    struct loading *loading;
     weir_loader *loader;
     const struct loading_bounds *bounds;
     struct loading_result *out;
@@ -204,22 +205,24 @@ static int next(struct running *run, weir_batch **batch)
     return stop_asked() && code == -ETIMEDOUT ? stop_fail() : code;
 }
 
-/* A field that is in no sample of the first batch is misspelt, as far as one can see. */
-static int check_fields(const weir_batch *batch)
+static bool is_missing(const weir_column *column, uint64_t samples)
+{
+    uint64_t i = 0;
+    while (column->values && i < samples && column->values[i].kind == WEIR_FIELD_NONE)
+        i++;
+    return column->values && i && i == samples;
+}
+
+/* Of fields that were asked for, one that is in no sample of the first batch may be misspelt. */
+static void note_missing(struct loading *loading, const weir_batch *batch)
 {
     const weir_batch_info *info = weir_batch_get(batch);
-    for (size_t c = 0; c < info->columns_count; c++) {
-        const weir_column *column = &info->columns[c];
-        uint64_t i = 0;
-        while (column->values && i < info->samples && column->values[i].kind == WEIR_FIELD_NONE)
-            i++;
-        if (column->values && i && i == info->samples)
-            return weir_fail(EINVAL,
-                             "no sample of the first batch has a field '%s' (weir data stats tells "
-                             "which there are)",
-                             column->name);
-    }
-    return 0;
+    for (size_t c = 0; loading->how.fields_count && c < info->columns_count; c++)
+        if (is_missing(&info->columns[c], info->samples))
+            cli_note(loading->cli,
+                     "no sample of the first batch has a field '%s' (weir data stats tells which "
+                     "there are)",
+                     info->columns[c].name);
 }
 
 static int take_all(struct running *run)
@@ -236,11 +239,9 @@ static int take_all(struct running *run)
         if (!run->first_at_ns) {
             run->first = out->stats;
             run->first_at_ns = got_ns;
-            code = check_fields(batch);
-        }
-        if (code < 0) {
-            weir_batch_release(batch);
-            return code;
+            if (!run->loading->is_noted)
+                note_missing(run->loading, batch);
+            run->loading->is_noted = true;
         }
         out->last_ns = got_ns - run->start_ns;
         progress_bytes(out->stats.sample_bytes - bytes);
@@ -276,7 +277,7 @@ int loading_run(struct loading *loading, const weir_loader_options *how,
                 const struct loading_bounds *bounds, struct loading_result *out)
 {
     *out = (struct loading_result){0};
-    struct running run = {.bounds = bounds, .out = out, .start_ns = now_ns()};
+    struct running run = {.loading = loading, .bounds = bounds, .out = out, .start_ns = now_ns()};
     uint64_t before = storage_bytes();
     int code = loading->count == 1 ? weir_loader_open(&run.loader, loading->data[0], how)
                                    : weir_loader_open_mix(&run.loader, loading->data,

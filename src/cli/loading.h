@@ -29,6 +29,7 @@ struct loading {
     weir_loader_options how;          /* what is the same in every run */
     char *fields_text;
     const char *fields[LOADING_FIELDS_MAX];
+    bool is_noted; /* which of them the first batch lacks */
 };
 
 /* Opens the operands as one dataset, or a mixture. weights: "3,1", or NULL: all alike. */

@@ -34,13 +34,25 @@ static int into_memory(struct weir_cache *cache, int code, const char *where)
     weir_store_options opts;
     weir_store_options_init(&opts);
     opts.flags = WEIR_STORE_CREATE;
-    weir_fail_in(code,
-                 "the cache '%s' cannot keep the index (name another with --cache or WEIR_CACHE)",
-                 where);
+    weir_fail_in(code, "%s%s%s cannot keep the index (name another with --cache or WEIR_CACHE)",
+                 *where ? "the cache '" : "a cache", where, *where ? "'" : "");
     cache->code = code;
     snprintf(cache->why, sizeof cache->why, "%s", weir_fail_last());
-    cache->kind = "mem";
+    cache->in_memory = true;
     return weir_store_open(&cache->store, "mem:?size=16G", &opts); /* four billion samples */
+}
+
+/* A cache that was chosen may be memory, too. */
+static void look_where(struct weir_cache *cache)
+{
+    weir_store_info info;
+    if (weir_store_info_get(cache->store, &info) || strcmp(info.tier, "mem"))
+        return;
+    cache->in_memory = true;
+    cache->code = -ENOTSUP;
+    snprintf(cache->why, sizeof cache->why,
+             "the cache '%s' is gone with this process (name another with --cache or WEIR_CACHE)",
+             info.url);
 }
 
 static int open_store(struct weir_cache *cache, const char *given)
@@ -49,14 +61,16 @@ static int open_store(struct weir_cache *cache, const char *given)
     weir_store_options opts;
     weir_store_options_init(&opts);
     opts.flags = WEIR_STORE_CREATE;
-    cache->kind = "file";
     if (!given)
         given = getenv("WEIR_CACHE");
     if (given && *given) {
         int code = weir_store_open(&cache->store, given, &opts);
         if (weir_cache_is_shut(code))
             return into_memory(cache, code, given);
-        return code ? weir_fail_in(code, "the cache for indexes") : 0;
+        if (code)
+            return weir_fail_in(code, "the cache for indexes");
+        look_where(cache);
+        return 0;
     }
     int code = default_place(path)
                    ? weir_store_open(&cache->store, path, &opts)

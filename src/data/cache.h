@@ -17,9 +17,9 @@
 struct weir_cache {
     weir_store *store;
     weir_store *left; /* the one that could not be written to: what was found there is in use */
-    const char *kind; /* "file", or "mem" */
-    char dir[64];     /* of the dataset: "data/<32 digits>/" */
-    int code;         /* for what it is in memory, */
+    bool in_memory;
+    char dir[64]; /* of the dataset: "data/<32 digits>/" */
+    int code;     /* for what it is in memory, */
     char why[WEIR_TEXT_MAX];
 };
 

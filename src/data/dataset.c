@@ -124,7 +124,7 @@ static int adopt(struct opening *o)
 {
     weir_data *data = o->data;
     struct weir_index *copy;
-    if (!weir_index_is_read(data->index) || !strcmp(data->cache.kind, "mem") ||
+    if (!weir_index_is_read(data->index) || data->cache.in_memory ||
         weir_index_copy(data->index, data->cache.store, o->cached) ||
         weir_index_open(&copy, data->cache.store, o->cached))
         return name_index(data, data->store, o->beside);
@@ -214,7 +214,7 @@ static int make_once(struct opening *o, const char *key, bool must_keep)
         if (!code && must_keep)
             code = weir_cache_fail(&data->cache);
     }
-    build.parts = strcmp(data->cache.kind, "mem") ? parts : NULL;
+    build.parts = data->cache.in_memory ? NULL : parts;
     if (!code)
         code = weir_build_index(&build, store_of(o), key, o->fingerprint);
     if (code == -EEXIST) /* somebody else made the same meanwhile */
@@ -234,7 +234,7 @@ static int make_index(struct opening *o)
     bool beside = o->opts.flags & WEIR_DATA_BESIDE;
     bool must_keep = o->opts.flags & WEIR_DATA_KEEP && !beside;
     const char *key = beside ? o->beside : o->cached;
-    if (must_keep && !strcmp(data->cache.kind, "mem"))
+    if (must_keep && data->cache.in_memory)
         return weir_cache_fail(&data->cache);
     int code = make_once(o, key, must_keep);
     for (int tries = 1; code == 1 && tries < TRIES_MAX; tries++) {

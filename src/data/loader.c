@@ -242,22 +242,23 @@ static bool is_held(const weir_loader *loader)
            loader->reached <= weir_loader_position(loader, loader->delivered - 1);
 }
 
+/* With the lock held. */
 static uint64_t next_position(const weir_loader *loader)
 {
-    bool is_locked = lock(loader);
     uint64_t position = weir_loader_position(loader, loader->delivered - is_held(loader));
-    unlock(loader, is_locked);
     return position < loader->opts.end ? position : loader->opts.end;
 }
 
 void weir_loader_state_get(const weir_loader *loader, weir_loader_state *out)
 {
+    bool is_locked = lock(loader);
     *out = (weir_loader_state){
         .seed = loader->opts.seed,
         .position = next_position(loader),
         .flags = loader->opts.flags & WEIR_LOADER_SHUFFLE,
         .parts = loader->sources_count,
     };
+    unlock(loader, is_locked);
 }
 
 int weir_loader_part_get(const weir_loader *loader, uint32_t part, weir_loader_part *out)
@@ -266,14 +267,13 @@ int weir_loader_part_get(const weir_loader *loader, uint32_t part, weir_loader_p
         return weir_fail(EINVAL, "there is no part %" PRIu32 " of %" PRIu32, part,
                          loader->sources_count);
     const struct weir_feed *source = &loader->sources[part];
-    uint64_t position = next_position(loader);
-    bool is_locked = lock(loader),
-         is_before = is_held(loader) && source->counted == loader->delivered;
+    bool is_locked = lock(loader);
+    bool is_before = is_held(loader) && source->counted == loader->delivered;
     *out = (weir_loader_part){
         .digest = weir_data_info_get(source->supply.data)->digest,
         .samples = source->samples,
         .window = source->window,
-        .position = weir_source_position(loader, part, position),
+        .position = weir_source_position(loader, part, next_position(loader)),
         .lanes = source->lanes,
         .tallies_count = is_before ? source->tallies_count_before : source->tallies_count,
     };

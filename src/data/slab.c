@@ -22,7 +22,8 @@ struct weir_slabs {
     struct weir_slab *kept; /* the last one given back first: it is the warmest */
     struct weir_slab *lent, **lent_tail;
     struct weir_slab *spent; /* lent, and of no use */
-    uint64_t bytes_max, taken, kept_bytes, lent_count, lent_bytes, peak;
+    uint64_t bytes_max, taken, kept_bytes, lent_count, peak;
+    uint64_t lent_bytes; /* of those two lists */
     uint64_t holders;    /* slabs that are out, and the owner */
     unsigned generation; /* of fork(): in a child, nobody may ever unlock the lock */
 };
@@ -47,12 +48,13 @@ static void unmap(struct weir_slab *slab)
     free(slab);
 }
 
-/* With the lock held: takes the kept ones off, as many as there are beyond `bytes`; the caller
- * unmaps them. */
-static struct weir_slab *surplus(struct weir_slabs *pool, uint64_t bytes)
+/* With the lock held: takes off those of the kept ones that are beyond the bound; the caller unmaps
+ * them. */
+static struct weir_slab *surplus(struct weir_slabs *pool)
 {
     struct weir_slab *out = NULL, **at = &pool->kept;
-    uint64_t seen = 0;
+    uint64_t others = pool->taken + pool->lent_bytes, seen = 0;
+    uint64_t bytes = others < pool->bytes_max ? pool->bytes_max - others : 0;
     while (*at) {
         struct weir_slab *slab = *at;
         seen += slab->room;
@@ -104,9 +106,9 @@ void weir_slabs_close(struct weir_slabs *pool)
     if (!pool || pool->generation != weir_fork_generation())
         return;
     pthread_mutex_lock(&pool->lock);
-    struct weir_slab *gone = surplus(pool, 0), *lent = pool->lent, *spent = pool->spent;
-    pool->lent = pool->spent = NULL;
     pool->bytes_max = 0;
+    struct weir_slab *gone = surplus(pool), *lent = pool->lent, *spent = pool->spent;
+    pool->lent = pool->spent = NULL;
     let_go(pool);
     unmap_all(gone);
     return_all(lent);
@@ -189,10 +191,9 @@ struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size)
     struct weir_slab *gone = NULL;
     pthread_mutex_lock(&pool->lock);
     struct weir_slab *slab = find_kept(pool, room);
-    uint64_t sum = pool->taken + (slab ? slab->room : room);
-    pool->taken = sum;
+    pool->taken += slab ? slab->room : room;
     pool->holders++;
-    gone = surplus(pool, sum < pool->bytes_max ? pool->bytes_max - sum : 0);
+    gone = surplus(pool);
     note_peak(pool);
     pthread_mutex_unlock(&pool->lock);
     unmap_all(gone);
@@ -209,6 +210,14 @@ struct weir_slab *weir_slab_take(struct weir_slabs *pool, size_t size)
     return NULL;
 }
 
+static uint64_t room_of_all(const struct weir_slab *slab)
+{
+    uint64_t sum = 0;
+    for (; slab; slab = slab->next)
+        sum += slab->room;
+    return sum;
+}
+
 int weir_slabs_lend(struct weir_slabs *pool, void *data, size_t size, void (*release)(void *owner),
                     void *owner)
 {
@@ -223,9 +232,11 @@ int weir_slabs_lend(struct weir_slabs *pool, void *data, size_t size, void (*rel
     *pool->lent_tail = slab;
     pool->lent_tail = &slab->next;
     pool->lent_count++;
-    pool->lent_bytes += size;
+    pool->lent_bytes += size - room_of_all(spent);
+    struct weir_slab *gone = surplus(pool);
     note_peak(pool);
     pthread_mutex_unlock(&pool->lock);
+    unmap_all(gone);
     return_all(spent);
     return 0;
 }
@@ -238,7 +249,7 @@ uint64_t weir_slabs_lent(struct weir_slabs *pool)
     return count;
 }
 
-/* With the lock held: the one lent first, or NULL. */
+/* With the lock held: the one lent first, or NULL. Its bytes stay counted. */
 static struct weir_slab *pop_lent(struct weir_slabs *pool)
 {
     struct weir_slab *slab = pool->lent;
@@ -248,7 +259,6 @@ static struct weir_slab *pop_lent(struct weir_slabs *pool)
     if (!pool->lent)
         pool->lent_tail = &pool->lent;
     pool->lent_count--;
-    pool->lent_bytes -= slab->room;
     return slab;
 }
 
@@ -263,8 +273,8 @@ struct weir_slab *weir_slab_take_lent(struct weir_slabs *pool, size_t size)
     if (slab) {
         slab->next = NULL;
         pool->holders++;
+        pool->lent_bytes -= slab->room;
         pool->taken += slab->room;
-        note_peak(pool);
     }
     pthread_mutex_unlock(&pool->lock);
     return slab ? slab : weir_slab_take(pool, size);
@@ -284,7 +294,7 @@ void weir_slab_give(struct weir_slab *slab)
         return_all(slab);
         return;
     }
-    if (pool->taken + pool->kept_bytes + slab->room <= pool->bytes_max) {
+    if (pool->taken + pool->lent_bytes + pool->kept_bytes + slab->room <= pool->bytes_max) {
         slab->next = pool->kept;
         pool->kept = slab;
         pool->kept_bytes += slab->room;
@@ -298,6 +308,8 @@ void weir_slab_give(struct weir_slab *slab)
 
 uint64_t weir_slabs_peak(struct weir_slabs *pool)
 {
+    if (pool->generation != weir_fork_generation())
+        return pool->peak;
     pthread_mutex_lock(&pool->lock);
     uint64_t peak = pool->peak;
     pthread_mutex_unlock(&pool->lock);

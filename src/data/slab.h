@@ -1,7 +1,7 @@
 /* slab.h - memory for samples and batches, taken and given back by any thread, kept for the next
  * taker: touching new memory costs as much as copying into it. Page-aligned.
  *
- * The pool counts what is taken and what it keeps. It keeps nothing that would bring the sum over
+ * The pool counts what is taken, lent, and kept. It keeps nothing that would bring the sum over
  * its bound; takers look at the count themselves before they take (a bound that could fail a taker
  * would stop the batch that everybody waits for). It lives until its owner has closed it and the
  * last slab is back: a batch may outlive its loader. In a forked child, giving back does nothing.
@@ -47,7 +47,7 @@ struct weir_slab *weir_slab_take_lent(struct weir_slabs *pool, size_t size);
 /* Takes NULL. */
 void weir_slab_give(struct weir_slab *slab);
 
-/* Bytes taken and kept, at most, so far. */
+/* Bytes taken, lent and kept, at most, so far. */
 uint64_t weir_slabs_peak(struct weir_slabs *pool);
 
 #endif

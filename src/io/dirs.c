@@ -25,8 +25,8 @@ enum {
 struct weir_dirs {
     pthread_mutex_t lock;
     struct weir_dir root; /* never in the cache, never closed before the end */
-    char *label;          /* the root's path, for people */
-    const struct weir_fskind *kind;
+    struct weir_top top;
+    char *label; /* the root's path, for people */
     unsigned long clock;
     unsigned count;
     struct weir_dir *cached[DIRS_MAX];
@@ -111,7 +111,7 @@ int weir_dirs_open(struct weir_dirs **out, const char *root, bool create)
         return code ? code : fd;
     }
     dirs->label = copy;
-    dirs->kind = weir_fskind_at(fd);
+    dirs->top = (struct weir_top){fd, copy, weir_fskind_at(fd)};
     dirs->root = (struct weir_dir){.fd = fd, .path = "", .durable = true};
     pthread_mutex_init(&dirs->lock, NULL);
     *out = dirs;
@@ -151,218 +151,25 @@ int weir_dirs_root_fd(const struct weir_dirs *dirs)
 
 const struct weir_fskind *weir_dirs_kind(const struct weir_dirs *dirs)
 {
-    return dirs->kind;
+    return dirs->top.kind;
 }
 
 void weir_dirs_refresh(const struct weir_dirs *dirs, const struct weir_dir *dir)
 {
     struct weir_sys_stat st;
-    if (dirs->kind->is_shared)
+    if (dirs->top.kind->is_shared)
         weir_sys->fstat_now(dir->fd, &st);
-}
-
-static int walk_fail(struct weir_dirs *dirs, int up, const char *part, const char *path, int code)
-{
-    struct weir_sys_stat st;
-    if ((code == -ENOTDIR || code == -ELOOP) && weir_sys->stat(up, part, &st) == 0) {
-        if (st.is_link)
-            return weir_fail(ELOOP,
-                             "'%s/%s' is a symbolic link, which Weir does not follow inside "
-                             "a store: move what it points to here",
-                             dirs->label, path);
-        return weir_fail(ENOTDIR, "'%s/%s' is not a directory", dirs->label, path);
-    }
-    if (code == -ESTALE && weir_sys->fstat_now(dirs->root.fd, &st) == -ESTALE)
-        return weir_fail(ESTALE,
-                         "the directory '%s' was removed, or its server does not know it any more: "
-                         "see that it is mounted, and open the store again",
-                         dirs->label);
-    return weir_fail(-code, "cannot open directory '%s/%s': %s", dirs->label, path,
-                     weir_errno_text(code));
-}
-
-static bool makes(enum weir_dirs_mode mode)
-{
-    return mode == WEIR_DIRS_MAKE || mode == WEIR_DIRS_DURABLE;
-}
-
-/* Opens the directory `part` of `up`; one that is missing only as far as is remembered here is
- * found. Where it would be made next, making it tells as well. */
-static int open_part(const struct weir_dirs *dirs, int up, const char *part,
-                     enum weir_dirs_mode mode)
-{
-    struct weir_sys_stat st;
-    int fd = weir_sys->open(up, part, DIR_FLAGS, 0);
-    if (fd == -ENOENT && !makes(mode) && dirs->kind->is_shared && !weir_sys->fstat_now(up, &st))
-        fd = weir_sys->open(up, part, DIR_FLAGS, 0);
-    return fd;
-}
-
-/* Is a part of it named ".weir"? */
-static bool is_in_own(const char *path)
-{
-    for (const char *at = path; (at = strstr(at, "/.weir")); at++)
-        if (!at[6] || at[6] == '/')
-            return true;
-    return false;
-}
-
-static int link_fail(const struct weir_dirs *dirs, const char *path, int code)
-{
-    const char *what = code == -ELOOP ? "is a symbolic link that leads to itself"
-                                      : "is a symbolic link, and there is nothing where it leads";
-    if (code == -ENOENT || code == -ENOTDIR || code == -ELOOP)
-        return weir_fail(ELOOP, "'%s/%s' %s", dirs->label, path, what);
-    return weir_fail(-code, "cannot follow the symbolic link '%s/%s': %s", dirs->label, path,
-                     weir_errno_text(code));
 }
 
 int weir_dirs_open_link(const struct weir_dirs *dirs, int up, const char *part, const char *path,
                         int flags, struct weir_sys_stat *st)
 {
-    char real[PATH_MAX];
-    int fd = weir_sys->open(up, part, flags, 0);
-    if (fd == -ENOTDIR && flags & O_DIRECTORY)
-        return weir_fail(ENOTDIR, "'%s/%s' is a symbolic link, but not to a directory", dirs->label,
-                         path);
-    if (fd < 0)
-        return link_fail(dirs, path, fd);
-    int code = weir_sys->fstat(fd, st);
-    if (!code)
-        code = weir_sys->path_of(fd, real, sizeof real);
-    if (code)
-        code = link_fail(dirs, path, code);
-    else if (is_in_own(real))
-        code = weir_fail(ELOOP,
-                         "'%s/%s' is a symbolic link into a directory .weir, which is a store's "
-                         "own: link to the object's plain name",
-                         dirs->label, path);
-    if (!code)
-        return fd;
-    weir_sys->close(fd);
-    return code;
+    return weir_walk_link(&dirs->top, up, part, path, flags, st);
 }
 
-static int walk(struct weir_dirs *dirs, const char *path, enum weir_dirs_mode mode,
-                const struct weir_sys_stat *other, bool *by_link);
-
-int weir_dirs_is_above(struct weir_dirs *dirs, const char *path, int fd)
+int weir_dirs_is_above(const struct weir_dirs *dirs, const char *path, int fd)
 {
-    char there[PATH_MAX], root[PATH_MAX];
-    struct weir_sys_stat st;
-    bool by_link;
-    int code = weir_sys->fstat(fd, &st);
-    if (!code)
-        code = weir_sys->path_of(fd, there, sizeof there);
-    if (!code)
-        code = weir_sys->path_of(dirs->root.fd, root, sizeof root);
-    if (code)
-        return link_fail(dirs, path, code);
-    size_t size = strlen(there);
-    if (!strncmp(root, there, size) && (size == 1 || !root[size] || root[size] == '/'))
-        return 1;
-    /* By links it may be above in another way. */
-    fd = walk(dirs, path, WEIR_DIRS_FOLLOW, &st, &by_link);
-    if (fd >= 0 && fd != dirs->root.fd)
-        weir_sys->close(fd);
-    return fd >= 0 ? 0 : fd == -EDEADLK ? 1 : fd;
-}
-
-/* The directory that a link stands for; path ends with the link. is_known: it was found before,
- * and that it does not lead upwards. */
-static int step_by_link(struct weir_dirs *dirs, int up, const char *part, const char *path,
-                        bool is_known)
-{
-    char above[WEIR_NAME_BYTES_MAX];
-    struct weir_sys_stat st;
-    int fd = weir_dirs_open_link(dirs, up, part, path, O_RDONLY | O_DIRECTORY, &st);
-    if (fd < 0 || is_known)
-        return fd;
-    const char *slash = strrchr(path, '/');
-    snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - path) : 0, path);
-    int code = weir_dirs_is_above(dirs, above, fd);
-    if (!code)
-        return fd;
-    weir_sys->close(fd);
-    return code < 0 ? code
-                    : weir_fail(ELOOP, "'%s/%s' is a symbolic link to a directory above it",
-                                dirs->label, path);
-}
-
-/* One step down, without a link. Returns a new descriptor or -errno with a text. */
-static int step(struct weir_dirs *dirs, int up, const char *part, const char *path,
-                enum weir_dirs_mode mode)
-{
-    int fd = open_part(dirs, up, part, mode);
-    if (fd == -ENOENT && makes(mode)) {
-        int code = weir_sys->mkdir(up, part, DIR_MODE);
-        if (code && code != -EEXIST)
-            return weir_fail(-code, "cannot make directory '%s/%s': %s", dirs->label, path,
-                             weir_errno_text(code));
-        fd = weir_sys->open(up, part, DIR_FLAGS, 0);
-    }
-    if (fd < 0)
-        return walk_fail(dirs, up, part, path, fd);
-    if (mode == WEIR_DIRS_DURABLE) {
-        int code = weir_sys->fsync(up);
-        if (code) {
-            weir_sys->close(fd);
-            return weir_fail(-code, "cannot sync the directory above '%s/%s': %s", dirs->label,
-                             path, weir_errno_text(code));
-        }
-    }
-    return fd;
-}
-
-static bool is_link(int up, const char *part)
-{
-    struct weir_sys_stat st;
-    return !weir_sys->stat(up, part, &st) && st.is_link;
-}
-
-/* Is that the other? */
-static bool is_same(int fd, const struct weir_sys_stat *other)
-{
-    struct weir_sys_stat st;
-    return other && !weir_sys->fstat(fd, &st) && st.ino == other->ino && st.dev == other->dev;
-}
-
-/* Walks from the root to `path` ("a/b"), one part at a time. -EDEADLK: the other directory, if it
- * is given, is on the way. */
-static int walk(struct weir_dirs *dirs, const char *path, enum weir_dirs_mode mode,
-                const struct weir_sys_stat *other, bool *by_link)
-{
-    char copy[WEIR_NAME_BYTES_MAX];
-    snprintf(copy, sizeof copy, "%s", path);
-    bool follows = mode == WEIR_DIRS_FOLLOW && !weir_name_is_own(path);
-    int fd = dirs->root.fd;
-    *by_link = false;
-    for (char *part = copy; *part && fd >= 0;) {
-        size_t n = strcspn(part, "/");
-        bool last = !part[n];
-        part[n] = 0;
-        int down;
-        if (*by_link && weir_name_is_own(part))
-            down = weir_fail(ELOOP, "'%s/%s' is another store's own, and behind a symbolic link",
-                             dirs->label, copy);
-        else
-            down = step(dirs, fd, part, copy, mode);
-        if (follows && (down == -ELOOP || down == -ENOTDIR) && is_link(fd, part)) {
-            down = step_by_link(dirs, fd, part, copy, other);
-            *by_link = true;
-        }
-        if (fd != dirs->root.fd)
-            weir_sys->close(fd);
-        fd = down;
-        if (fd >= 0 && is_same(fd, other)) {
-            weir_sys->close(fd);
-            return -EDEADLK;
-        }
-        if (!last)
-            part[n] = '/';
-        part += n + !last;
-    }
-    return fd;
+    return weir_walk_is_above(&dirs->top, path, fd);
 }
 
 static struct weir_dir *find_cached(struct weir_dirs *dirs, const char *path)
@@ -447,8 +254,8 @@ int weir_dirs_get(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode 
     int fd, tries = 0;
     bool by_link;
     do
-        fd = walk(dirs, path, mode, NULL, &by_link);
-    while (((fd == -ENOENT && makes(mode)) || fd == -ESTALE) && ++tries < TRIES_MAX);
+        fd = weir_walk(&dirs->top, path, mode, &by_link);
+    while (((fd == -ENOENT && weir_walk_makes(mode)) || fd == -ESTALE) && ++tries < TRIES_MAX);
     if (fd < 0) {
         free(copy);
         free(dir);
@@ -482,7 +289,7 @@ static bool is_removed(const struct weir_dirs *dirs, const struct weir_dir *dir)
     int code = weir_sys->fstat_now(dir->fd, &st);
     if (!code && !st.nlink)
         return true;
-    if (!code && dirs->kind->is_shared && !dirs->kind->forgets) {
+    if (!code && dirs->top.kind->is_shared && !dirs->top.kind->forgets) {
         int fd = weir_sys->open(dir->fd, ".", DIR_FLAGS, 0);
         code = fd < 0 ? fd : 0;
         if (fd >= 0)
@@ -509,7 +316,7 @@ int weir_dirs_in(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode m
 {
     int code = -EBUSY;
     bool is_old =
-        dirs->kind->is_shared; /* what is known of names: looking for the dead asks anew */
+        dirs->top.kind->is_shared; /* what is known of names: looking for the dead asks anew */
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         struct weir_dir *dir;
         const char *base;

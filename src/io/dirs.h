@@ -1,9 +1,6 @@
 /* dirs.h - the directories below one root: found, made durably, and kept open so that each costs
  * its walk and its syncs once.
  *
- * Symbolic links are followed only by who looks at what others put there (WEIR_DIRS_FOLLOW): never
- * in the engine's own directories, never into anybody's .weir, and never to write.
- *
  * A directory is durable when its parent was synced after it was there; one that another process
  * made may not be, so the first use by this process syncs the whole chain. Names in a directory
  * are made durable by syncing it (weir_sys->fsync(dir->fd)). A directory may be removed by anyone
@@ -20,9 +17,9 @@
 #include <stdbool.h>
 
 #include "io/fskind.h"
+#include "io/walk.h"
 
 struct weir_dirs;
-struct weir_sys_stat;
 
 struct weir_dir {
     int fd;
@@ -32,13 +29,6 @@ struct weir_dir {
     bool loose;   /* not in the cache: closed with its last reference */
     bool by_link; /* a link is on the way to it: nothing is written there */
     unsigned long used;
-};
-
-enum weir_dirs_mode {
-    WEIR_DIRS_FIND,    /* -ENOENT if it is not there */
-    WEIR_DIRS_MAKE,    /* make what is missing */
-    WEIR_DIRS_DURABLE, /* and sync: names in it survive once it is synced itself */
-    WEIR_DIRS_FOLLOW   /* as FIND; links that are not the engine's own are followed */
 };
 
 /* create: also make the root and what leads to it. */
@@ -57,13 +47,10 @@ void weir_dirs_put(struct weir_dirs *dirs, struct weir_dir *dir);
 typedef int (*weir_dirs_fn)(void *arg, struct weir_dir *dir, const char *base);
 int weir_dirs_in(struct weir_dirs *dirs, const char *name, enum weir_dirs_mode mode,
                  weir_dirs_fn fn, void *arg);
-/* Opens what the symbolic link `part` in `up` stands for, and fills *st; path is the link's, for
- * texts. -ELOOP: it leads nowhere, or into a directory .weir. */
+/* Of the way to them: weir_walk_link() and weir_walk_is_above(). */
 int weir_dirs_open_link(const struct weir_dirs *dirs, int up, const char *part, const char *path,
                         int flags, struct weir_sys_stat *st);
-/* Is the directory fd, which a link in the directory `path` leads to, that one itself or above it?
- * Who goes there comes back for ever. 1, 0, -errno. */
-int weir_dirs_is_above(struct weir_dirs *dirs, const char *path, int fd);
+int weir_dirs_is_above(const struct weir_dirs *dirs, const char *path, int fd);
 /* Forgets what is remembered of names in dir, if others share it: so that a look at what is there
  * is a look at what is there now. */
 void weir_dirs_refresh(const struct weir_dirs *dirs, const struct weir_dir *dir);

@@ -321,7 +321,8 @@ static int enter(weir_list *list, const char *dir, struct level *read)
     if (!level)
         return weir_fail_memory();
     int code = read ? 0 : read_level(level, list, dir, 0, false);
-    /* A plain directory that became a link is not entered; what is sealed below it is listed. */
+    /* In place of a plain directory there may be a link that cannot be followed: what is sealed
+     * below it is listed. */
     if (code == -ELOOP && (list->depth || level->count))
         code = 0;
     if (code) {

@@ -177,7 +177,11 @@ static int whose_seal(weir_put *put)
 /* A file somebody else put there has the name already; a sealed object's plain name may, too. */
 static int plain_free(weir_put *put)
 {
-    int code = weir_store_stat(put->store, put->key, NULL);
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = put->key;
+    req.fresh = true;
+    int code = weir_tier_call(put->store->tier, &req);
     for (int looks = 0; !code && looks < WEIR_LOOKS_MAX; looks++) {
         struct weir_handle *blob;
         struct weir_blob_stat stat;

@@ -63,7 +63,8 @@ static int fill(struct weir_within *out, const char *dir, const char *only, cons
 {
     char place[PATH_MAX + 1], prefix[PATH_MAX + 1];
     size_t size = root_length(dir), whole = strlen(dir);
-    snprintf(place, sizeof place, "%s%s%s", dir, only ? "/" : "", only ? only : "");
+    bool joins = only && strcmp(dir, "/") != 0;
+    snprintf(place, sizeof place, "%s%s%s", dir, joins ? "/" : "", only ? only : "");
     snprintf(prefix, sizeof prefix, "%s%s", size < whole ? dir + size + 1 : "",
              size < whole ? "/" : "");
     struct weir_within w = {

@@ -90,7 +90,8 @@ static int cursor_open(struct file_tier *t, struct weir_dir *dir, const char *ba
 }
 
 /* What a link stands for: 'd', 'f', '?' for one that leads back up and for what is neither, or
- * -errno. One that cannot be followed is told as a file: who asks for it alone is told why. */
+ * -errno. One that cannot be followed is told as a file, as the others beside it can be: who asks
+ * for it alone is told why. */
 static int link_type(struct file_tier *t, const struct weir_req *req, int dir, const char *name)
 {
     char path[2 * WEIR_NAME_BYTES_MAX];
@@ -99,15 +100,16 @@ static int link_type(struct file_tier *t, const struct weir_req *req, int dir, c
         return '?';
     size_t size = (size_t)snprintf(path, sizeof path, "%s", req->name);
     snprintf(path + size, sizeof path - size, "%s", name);
-    int fd = weir_dirs_open_link(t->dirs, dir, name, path, O_PATH, &st);
-    if (fd < 0)
-        return fd == -ELOOP || fd == -EACCES || fd == -ENAMETOOLONG ? 'f' : fd;
+    int fd = weir_dirs_open_link(t->dirs, dir, name, path, O_PATH, &st), is_above = 0;
     path[size ? size - 1 : 0] = 0; /* the directory, without its slash */
-    int is_above = st.is_dir ? weir_dirs_is_above(t->dirs, path, fd) : 0;
-    weir_sys->close(fd);
-    if (is_above < 0)
-        return is_above;
-    return st.is_file ? 'f' : st.is_dir && !is_above ? 'd' : '?';
+    if (fd >= 0 && st.is_dir)
+        is_above = weir_dirs_is_above(t->dirs, path, fd);
+    if (fd >= 0)
+        weir_sys->close(fd);
+    int code = fd < 0 ? fd : is_above;
+    if (code == -ENOMEM || code == -EMFILE || code == -ENFILE)
+        return code;
+    return code < 0 || st.is_file ? 'f' : st.is_dir && !is_above ? 'd' : '?';
 }
 
 /* One that cannot be seen is told as it is: who asks for it alone is told why. */

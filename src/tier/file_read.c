@@ -27,7 +27,7 @@ static int open_plain(struct file_tier *t, struct weir_dir *dir, const char *bas
     }
     if (fd == -ELOOP)
         return weir_fail(ELOOP,
-                         "'%s/%s' is a symbolic link, which Weir does not follow inside a store: "
+                         "'%s/%s' is a symbolic link, and none of the engine's own files is one: "
                          "put the file itself there",
                          weir_dirs_root(t->dirs), name);
     if (fd < 0)
@@ -48,7 +48,8 @@ int weir_file_open_direct(struct weir_dir *dir, const char *base, const struct w
                           int flags)
 {
     struct weir_sys_stat st;
-    int fd = weir_sys->open(dir->fd, base, flags | O_DIRECT | O_NONBLOCK, 0);
+    int waits = flags & O_NOFOLLOW ? 0 : O_NONBLOCK; /* what a link leads to now may be a pipe */
+    int fd = weir_sys->open(dir->fd, base, flags | O_DIRECT | waits, 0);
     if (fd < 0)
         return fd;
     if (weir_sys->fstat(fd, &st) || st.ino != same->ino || st.dev != same->dev) {
@@ -141,25 +142,32 @@ int weir_file_same(struct file_tier *t, struct weir_dir *dir, const char *base,
     return a.ino == b.ino && a.dev == b.dev ? 0 : weir_fail(ESTALE, "not the same file");
 }
 
-/* What a link stands for, for one that is not the engine's own. */
-static int look_at(struct file_tier *t, struct weir_dir *dir, const char *base, const char *name,
-                   struct weir_sys_stat *st)
+/* What a link stands for, for one that is not the engine's own; a directory that listing does not
+ * enter says why. */
+static int look_behind(struct file_tier *t, struct weir_dir *dir, const char *base,
+                       const char *name, struct weir_sys_stat *st)
 {
-    int code = weir_sys->stat(dir->fd, base, st);
-    if (code == -ENOENT && dir->by_link)
-        return weir_fail(ELOOP,
-                         "there is no '%s/%s', which would be behind a symbolic link, where Weir "
-                         "writes nothing",
-                         weir_dirs_root(t->dirs), name);
-    if (code)
-        return weir_file_fail_at(t, code, "stat", name);
-    if (!st->is_link || weir_name_is_own(name))
-        return 0;
     int fd = weir_dirs_open_link(t->dirs, dir->fd, base, name, O_PATH, st);
     if (fd < 0)
         return fd;
+    int is_above = st->is_dir ? weir_dirs_is_above(t->dirs, dir->path, fd) : 0;
     weir_sys->close(fd);
-    return 0;
+    return is_above < 0 ? is_above : 0;
+}
+
+static int look_at(struct file_tier *t, struct weir_dir *dir, const char *base,
+                   const struct weir_req *req, struct weir_sys_stat *st)
+{
+    int code = weir_sys->stat(dir->fd, base, st);
+    if (code == -ENOENT && dir->by_link && req->fresh)
+        return weir_fail(ELOOP,
+                         "there is no '%s/%s', which would be behind a symbolic link, where Weir "
+                         "writes nothing",
+                         weir_dirs_root(t->dirs), req->name);
+    if (code)
+        return weir_file_fail_at(t, code, "stat", req->name);
+    bool follows = st->is_link && !weir_name_is_own(req->name);
+    return follows ? look_behind(t, dir, base, req->name, st) : 0;
 }
 
 int weir_file_stat_in(struct file_tier *t, struct weir_dir *dir, const char *base,
@@ -168,7 +176,7 @@ int weir_file_stat_in(struct file_tier *t, struct weir_dir *dir, const char *bas
     struct weir_sys_stat st, held;
     if (req->sync)
         weir_dirs_refresh(t->dirs, dir);
-    int code = look_at(t, dir, base, req->name, &st);
+    int code = look_at(t, dir, base, req, &st);
     if (code)
         return code;
     if (req->handle) {

@@ -100,6 +100,7 @@ struct weir_req {
     bool reuse;    /* REMOVE: the tier may keep the file, to write another over it; REMOVE_IF, out:
                       name2 was the only other name of handle, and is gone for good */
     bool blind;    /* REMOVE: 0 also if nothing was there: not worth a look */
+    bool fresh;    /* STAT: of what shall be made if it is not there: -ELOOP where nothing may be */
     enum weir_doubt doubt; /* out, of a failed COMMIT, PUT, REMOVE or REMOVE_IF */
 
     const char *name, *name2, *guard;
