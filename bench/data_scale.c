@@ -105,8 +105,8 @@ static void make(uint64_t samples)
     char key[WEIR_KEY_BYTES_MAX], place[4096];
     make_files((samples + PER_SHARD - 1) / PER_SHARD, samples);
     if (!realpath(shards_dir, place) || weir_store_open(&store, shards_dir, NULL) ||
-        weir_survey_open(&survey, store, "", NULL) || weir_survey_run(survey, &weir_format_wds) ||
-        weir_survey_fingerprint(survey, fingerprint) ||
+        weir_survey_open(&survey, store, "", NULL, NULL, NULL) ||
+        weir_survey_run(survey, &weir_format_wds) || weir_survey_fingerprint(survey, fingerprint) ||
         weir_cache_open(&cache, cache_dir, place, NULL))
         die("survey");
     size_t size;

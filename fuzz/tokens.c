@@ -65,11 +65,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     uint8_t how = *data % 3, *bytes = exact_copy(data + 1, --size);
     if (how == 0) {
-        if (!weir_token_head(&file, bytes, size, size))
+        if (!weir_token_head(&file, "x.bin", bytes, size, size))
             PROMISE(file.begin <= size && file.tokens <= size);
     } else if (how == 1) {
         if (size >= WEIR_MEGATRON_HEAD_BYTES)
-            weir_megatron_head(&megatron, bytes, size);
+            weir_megatron_head(&megatron, "x.idx", bytes, size);
         walk_idx(bytes, size);
     } else {
         take_apart(bytes, size);

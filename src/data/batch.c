@@ -30,7 +30,6 @@ struct gathered {
     struct weir_growing name; /* with a zero byte */
     struct cell *cells;
     uint64_t room;
-    uint64_t filled;          /* rows that have it */
     bool is_stacked, is_even; /* even: all of one kind and dtype */
     uint8_t kind;
     uint64_t dtype;
@@ -49,7 +48,6 @@ struct weir_gather {
     size_t count;
     size_t hints[WEIR_FIELDS_MAX]; /* which column a sample's i-th field went to */
     struct weir_field fields[WEIR_FIELDS_MAX];
-    uint32_t last_count; /* fields of the last sample */
     struct row *rows;
     uint64_t rows_count, rows_room, rows_max;
     struct weir_growing sizes; /* dimensions, as uint64_t */
@@ -116,7 +114,6 @@ static int start_column(struct weir_gather *gather, struct gathered *column)
     }
     for (uint64_t i = 0; i < gather->rows_max; i++)
         column->cells[i] = (struct cell){.kind = WEIR_FIELD_NONE};
-    column->filled = 0;
     return 0;
 }
 
@@ -131,7 +128,6 @@ int weir_gather_begin(struct weir_gather *gather, uint64_t rows)
     }
     gather->rows_max = rows;
     gather->rows_count = 0;
-    gather->last_count = 0;
     gather->sizes.size = gather->parts.size = 0;
     weir_arena_free(gather->scratch);
     gather->scratch = NULL;
@@ -203,7 +199,6 @@ int weir_gather_add(struct weir_gather *gather, const struct weir_index *index,
                                                 gather->fields, &count);
     if (code)
         return code;
-    gather->last_count = count;
     uint64_t row = gather->rows_count;
     for (uint32_t i = 0; i < count; i++) {
         code = find_column(gather, i, &column);
@@ -218,7 +213,6 @@ int weir_gather_add(struct weir_gather *gather, const struct weir_index *index,
         code = fill_cell(gather, cell, &gather->fields[i]);
         if (code)
             return code;
-        column->filled++;
     }
     gather->rows[gather->rows_count++] = (struct row){*which, sample->data, sample->size};
     return 0;

@@ -256,8 +256,8 @@ static int make_index(struct opening *o)
 static int look(struct opening *o)
 {
     weir_data *data = o->data;
-    int code = weir_survey_open_told(&o->survey, data->store, data->within.prefix, o->opts.options,
-                                     o->opts.listed, o->opts.progress_arg);
+    int code = weir_survey_open(&o->survey, data->store, data->within.prefix, o->opts.options,
+                                o->opts.listed, o->opts.progress_arg);
     struct weir_survey_file any;
     if (!code && data->within.only)
         weir_survey_keep(o->survey, data->within.only);

@@ -54,6 +54,17 @@ bool weir_field_is(const struct weir_field *field, const char *name)
     return field->name_size == strlen(name) && !memcmp(field->name, name, field->name_size);
 }
 
+const struct weir_field *weir_field_find(const struct weir_field *fields, uint32_t count,
+                                         const char *name, size_t name_size, uint32_t guess)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_field *field = &fields[(guess + i) % count];
+        if (field->name_size == name_size && !memcmp(field->name, name, name_size))
+            return field;
+    }
+    return NULL;
+}
+
 bool weir_field_ends(const struct weir_field *field, const char *ending)
 {
     size_t size = strlen(ending);

@@ -19,6 +19,9 @@ bool weir_dtype_i64(const char *dtype, const uint8_t *at, int64_t *out);
 double weir_dtype_f64(const char *dtype, const uint8_t *at);
 
 bool weir_field_is(const struct weir_field *field, const char *name);
+/* The one of that name, which is looked for from `guess` on; NULL. */
+const struct weir_field *weir_field_find(const struct weir_field *fields, uint32_t count,
+                                         const char *name, size_t name_size, uint32_t guess);
 bool weir_field_ends(const struct weir_field *field, const char *ending);
 /* Of that kind, and no array. */
 void weir_field_set(struct weir_field *field, const char *name, size_t name_size,

@@ -47,6 +47,8 @@ struct weir_survey_file {
     const char *key; /* below the prefix */
     uint64_t size_bytes;
     int64_t time_ns;
+    const char *why; /* it cannot be read, or NULL; */
+    int code;        /* and -errno */
 };
 int weir_survey_file(const struct weir_survey *survey, size_t i, struct weir_survey_file *out);
 /* 0, or why a file that has a place in the list cannot be read: its name is no key, or it is a link

@@ -1,7 +1,7 @@
 /* mds_value_write.c - writes a field as the encoding of its column has it: see mds_value.h. A field
- * fits if it is held exactly: numbers are not rounded, and
- * become those of another dtype only where --columns says so; text is no number unless it looks
- * like one, and what should be an image or a list of them begins as one.
+ * fits if it is held exactly: numbers are not rounded, and become those of another dtype only where
+ * --columns says so; text is no number unless it looks like one, and what should be an image or a
+ * list of them begins as one.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,6 +10,8 @@
 
 #include "data/field.h"
 #include "data/jsonl.h"
+#include "data/mds_image.h"
+#include "data/mds_number.h"
 #include "data/mds_value.h"
 #include "util/bytes.h"
 #include "util/err.h"
@@ -17,10 +19,6 @@
 
 enum {
     INT_DIGITS_MAX = 4300, /* Python's int() takes no more */
-    HALF_DIGITS = 10,      /* binary ones behind the point of a float16, */
-    HALF_BIAS = 15,        /* whose exponent has this added */
-    PIL_HEAD_BYTES = 12,
-    PIL_MODE_MAX = 8,
 };
 
 /* MDS has no booleans: they are numbers of one byte. */
@@ -106,82 +104,6 @@ static const char *kind_name(const struct weir_field *field)
 
 /* ---- numbers ---- */
 
-static bool half_of(double value, uint16_t *out)
-{
-    uint16_t sign = signbit(value) ? 0x8000 : 0;
-    double size = fabs(value), digits;
-    int exponent;
-    if (!isfinite(value) || value == 0) {
-        *out = sign | (isnan(value) ? 0x7e00 : isinf(value) ? 0x7c00 : 0);
-        return true;
-    }
-    frexp(size, &exponent);
-    exponent += HALF_BIAS - 1;
-    if (exponent > 2 * HALF_BIAS)
-        return false;
-    digits = ldexp(size, HALF_DIGITS + HALF_BIAS - (exponent > 0 ? exponent : 1));
-    if (digits != floor(digits))
-        return false;
-    if (exponent > 0)
-        *out = (uint16_t)(sign | exponent << HALF_DIGITS | ((int)digits - (1 << HALF_DIGITS)));
-    else
-        *out = (uint16_t)(sign | (int)digits); /* below the smallest with a leading digit */
-    return true;
-}
-
-static bool put_float(const char *dtype, double value, uint8_t *out)
-{
-    float single = (float)value;
-    uint16_t half;
-    switch (dtype[2]) {
-    case '2':
-        if (!half_of(value, &half))
-            return false;
-        weir_store_le(out, half, 2);
-        return true;
-    case '4':
-        memcpy(out, &single, 4);
-        return isnan(value) || (double)single == value;
-    default:
-        memcpy(out, &value, 8);
-        return true;
-    }
-}
-
-static bool put_whole(const char *dtype, const char *from, const uint8_t *at, uint8_t *out)
-{
-    unsigned bytes = (unsigned)weir_dtype_bytes(dtype);
-    int64_t value, most = bytes == 8 ? INT64_MAX : ((int64_t)1 << (8 * bytes - 1)) - 1;
-    if (!weir_dtype_i64(from, at, &value)) { /* beyond INT64_MAX */
-        memcpy(out, at, 8);
-        return !strcmp(dtype, "<u8");
-    }
-    weir_store_le(out, (uint64_t)value, bytes);
-    if (dtype[1] == 'i')
-        return value <= most && value >= -most - 1;
-    return value >= 0 && (bytes == 8 || value <= 2 * most + 1);
-}
-
-/* Whole numbers that a double has no place for become others. */
-static bool is_exact(const char *from, const uint8_t *at, double value)
-{
-    int64_t whole;
-    if (!weir_dtype_is_whole(from))
-        return true;
-    if (!weir_dtype_i64(from, at, &whole))
-        return value < 0x1p64 && (uint64_t)value == weir_load_le(at, 8);
-    return value < 0x1p63 && (int64_t)value == whole;
-}
-
-/* The number there as one of another dtype; false if that cannot hold it exactly. */
-static bool put_number(const char *dtype, const char *from, const uint8_t *at, uint8_t *out)
-{
-    if (weir_dtype_is_whole(dtype))
-        return weir_dtype_is_whole(from) && put_whole(dtype, from, at, out);
-    double value = weir_dtype_f64(from, at);
-    return is_exact(from, at, value) && put_float(dtype, value, out);
-}
-
 /* Those of a field, as the column has them. */
 static int write_numbers(const struct weir_mds_column *column, const struct weir_field *field,
                          struct weir_growing *out)
@@ -198,8 +120,8 @@ static int write_numbers(const struct weir_mds_column *column, const struct weir
     if (code)
         return code;
     for (size_t at = 0; at < field->size; at += step, out->size += bytes)
-        if (!put_number(column->dtype, from, (const uint8_t *)field->data + at,
-                        out->data + out->size))
+        if (!weir_mds_number_put(column->dtype, from, (const uint8_t *)field->data + at,
+                                 out->data + out->size))
             return misfit(column, field, "that does not hold its numbers exactly");
     return 0;
 }
@@ -323,87 +245,6 @@ static int write_array(const struct weir_mds_column *column, const struct weir_f
     return code ? code : write_numbers(column, field, out);
 }
 
-/* ---- images ---- */
-
-static const struct {
-    const char *mode;
-    unsigned bytes; /* of a pixel */
-} modes[] = {
-    {"L", 1},    {"P", 1},    {"LA", 2},  {"La", 2},   {"PA", 2},   {"I;16", 2},
-    {"RGB", 3},  {"LAB", 3},  {"HSV", 3}, {"RGBA", 4}, {"RGBa", 4}, {"YCbCr", 3},
-    {"RGBX", 4}, {"CMYK", 4}, {"I", 4},   {"F", 4},
-};
-
-/* u32 width, height, size of the mode's name | mode | pixels */
-static bool is_pil(const uint8_t *data, size_t size)
-{
-    if (size < PIL_HEAD_BYTES)
-        return false;
-    uint64_t width = weir_load_le(data, 4), height = weir_load_le(data + 4, 4), bytes;
-    uint64_t name = weir_load_le(data + 8, 4);
-    const char *mode = (const char *)data + PIL_HEAD_BYTES;
-    if (name > PIL_MODE_MAX || name > size - PIL_HEAD_BYTES)
-        return false;
-    uint64_t rest = size - PIL_HEAD_BYTES - name;
-    if (name == 1 && *mode == '1') /* eight pixels a byte */
-        return (width + 7) / 8 * height == rest;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strlen(modes[i].mode) == name && !memcmp(modes[i].mode, mode, name))
-            return !__builtin_mul_overflow(width * height, modes[i].bytes, &bytes) && bytes == rest;
-    return false;
-}
-
-static bool is_jpeg(const uint8_t *data, size_t size)
-{
-    return size > 3 && !memcmp(data, "\xff\xd8\xff", 3);
-}
-
-static bool is_png(const uint8_t *data, size_t size)
-{
-    return size > 8 && !memcmp(data, "\x89PNG\r\n\x1a\n", 8);
-}
-
-/* u32 n | u32 sizes[n] | elements, behind so many bytes. */
-static bool is_list(const uint8_t *data, size_t size, size_t behind,
-                    bool (*is_element)(const uint8_t *data, size_t size))
-{
-    if (size < behind + 4)
-        return false;
-    uint64_t count = weir_load_le(data + behind, 4);
-    const uint8_t *sizes = data + behind + 4;
-    size_t at = behind + 4;
-    if (count > (size - at) / 4)
-        return false;
-    at += 4 * (size_t)count;
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t bytes = weir_load_le(sizes + 4 * i, 4);
-        if (bytes > size - at || !is_element(data + at, (size_t)bytes))
-            return false;
-        at += (size_t)bytes;
-    }
-    return at == size && (behind || count); /* an array of JPEGs has one at least */
-}
-
-static bool is_image(const struct weir_mds_column *column, const uint8_t *data, size_t size)
-{
-    switch (column->value) {
-    case WEIR_MDS_JPEG:
-        return is_jpeg(data, size);
-    case WEIR_MDS_PNG:
-        return is_png(data, size);
-    case WEIR_MDS_PIL:
-        return is_pil(data, size);
-    case WEIR_MDS_JPEG_ARRAY:
-        return is_list(data, size, 0, is_jpeg);
-    case WEIR_MDS_LIST_JPEG:
-        return is_list(data, size, 4, is_jpeg);
-    case WEIR_MDS_LIST_PNG:
-        return is_list(data, size, 4, is_png);
-    default:
-        return is_list(data, size, 4, is_pil);
-    }
-}
-
 /* ---- all of them ---- */
 
 int weir_mds_value_write(const struct weir_mds_column *column, const struct weir_field *field,
@@ -430,7 +271,8 @@ int weir_mds_value_write(const struct weir_mds_column *column, const struct weir
                (field->kind == WEIR_FIELD_BYTES && weir_utf8_valid(field->data, field->size));
         break;
     default:
-        if (field->kind == WEIR_FIELD_BYTES && !is_image(column, field->data, field->size))
+        if (field->kind == WEIR_FIELD_BYTES &&
+            !weir_mds_is_image(column->value, field->data, field->size))
             return misfit(column, field, "its bytes are something else");
         fits = field->kind == WEIR_FIELD_BYTES;
         break;

@@ -19,8 +19,8 @@
 #include "util/bytes.h"
 #include "util/err.h"
 #include "util/hash.h"
-#include "util/utf8.h"
 #include "util/sys.h"
+#include "util/utf8.h"
 
 struct writer {
     struct weir_mds_schema *schema; /* NULL: the first sample will say */
@@ -206,18 +206,6 @@ struct adding {
     struct weir_arena **scratch; /* with source */
 };
 
-static const struct weir_field *field_of(const struct weir_mds_column *column,
-                                         const struct adding *from, uint32_t guess)
-{
-    for (uint32_t i = 0; i < from->count; i++) {
-        const struct weir_field *field = &from->fields[(guess + i) % from->count];
-        if (field->name_size == column->name_size &&
-            !memcmp(field->name, column->name, column->name_size))
-            return field;
-    }
-    return NULL;
-}
-
 /* What stands in MDS is only decoded to be encoded otherwise. */
 static int write_value(struct writer *w, const struct weir_mds_column *column,
                        const struct adding *from, const struct weir_field *field, uint32_t number)
@@ -248,7 +236,8 @@ static int write_sample(struct writer *w, const struct weir_mds_columns *columns
     out->size += 4 * (size_t)columns->sized;
     for (uint32_t i = 0; i < columns->count; i++) {
         const struct weir_mds_column *column = &columns->list[i];
-        const struct weir_field *field = field_of(column, from, i);
+        const struct weir_field *field =
+            weir_field_find(from->fields, from->count, column->name, column->name_size, i);
         size_t begin = out->size;
         if (!field)
             return weir_fail(EINVAL, "it has no field '%.100s', which all samples of MDS have",

@@ -10,6 +10,7 @@
 
 #include "data/ahead.h"
 #include "data/codec.h"
+#include "data/field.h"
 #include "data/pack_parts.h"
 #include "store/store.h"
 #include "util/hash.h"
@@ -34,15 +35,6 @@ struct weir_making {
 
 /* ---- fields ---- */
 
-static const struct weir_field *find_field(const struct weir_field *fields, uint32_t count,
-                                           const char *name)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (fields[i].name_size == strlen(name) && !memcmp(fields[i].name, name, strlen(name)))
-            return &fields[i];
-    return NULL;
-}
-
 /* Leaves those that were asked for, in the order in which they were. */
 static int choose(const struct weir_packing *p, struct weir_field *fields, uint32_t *count,
                   struct weir_arena **scratch)
@@ -54,7 +46,7 @@ static int choose(const struct weir_packing *p, struct weir_field *fields, uint3
     if (!kept)
         return weir_fail_memory();
     for (uint32_t i = 0; i < p->field_count; i++, name += strlen(name) + 1) {
-        const struct weir_field *field = find_field(fields, *count, name);
+        const struct weir_field *field = weir_field_find(fields, *count, name, strlen(name), i);
         if (!field)
             return weir_fail(EINVAL, "it has no field '%s'", name);
         kept[i] = *field;

@@ -26,6 +26,7 @@ struct weir_survey {
     struct weir_arena *arena; /* strings */
     struct weir_survey_file *files;
     size_t file_count, file_room;
+    bool has_faults; /* some files cannot be read */
     struct weir_shard_plan *shards;
     size_t shard_count, shard_room;
     char *schema;
@@ -68,37 +69,27 @@ bool weir_survey_is_left_behind(const char *name)
     return name[0] == '.' || strstr(name, "/.") || (size && name[size - 1] == '~');
 }
 
-/* The files that cannot be read have this time, their errno for a size, and why behind their key.
- */
-#define TIME_FAULTY INT64_MIN
-
 int weir_survey_fault(const struct weir_survey_file *file)
 {
-    if (file->time_ns != TIME_FAULTY)
-        return 0;
-    return weir_fail((int)file->size_bytes, "%s", file->key + strlen(file->key) + 1);
+    return file->why ? weir_fail(-file->code, "%s", file->why) : 0;
 }
 
 static int name_file(struct weir_survey *s, struct weir_survey_file *file, const weir_entry *entry)
 {
-    char key[4 * WEIR_KEY_BYTES_MAX], text[WEIR_TEXT_MAX];
+    char quoted[4 * WEIR_KEY_BYTES_MAX];
     const char *name = entry->key + strlen(s->prefix);
-    if (!entry->error) {
-        file->key = keep(s, name);
-        file->size_bytes = entry->size_bytes;
-        file->time_ns = (int64_t)entry->time_ns;
-        return file->key ? 0 : weir_fail_memory();
+    *file = (struct weir_survey_file){.code = entry->error};
+    if (entry->error) {
+        file->why = keep(s, weir_fail_last());
+        weir_key_quote(quoted, sizeof quoted, name);
+        file->key = keep(s, quoted);
+        s->has_faults = true;
+        return file->why && file->key ? 0 : weir_fail_memory();
     }
-    snprintf(text, sizeof text, "%s", weir_fail_last());
-    weir_key_quote(key, sizeof key, name);
-    size_t key_size = strlen(key) + 1, text_size = strlen(text) + 1;
-    char *both = weir_arena_take(&s->arena, key_size + text_size);
-    if (!both)
-        return weir_fail_memory();
-    memcpy(both, key, key_size);
-    memcpy(both + key_size, text, text_size);
-    *file = (struct weir_survey_file){both, (uint64_t)-entry->error, TIME_FAULTY};
-    return 0;
+    file->key = keep(s, name);
+    file->size_bytes = entry->size_bytes;
+    file->time_ns = (int64_t)entry->time_ns;
+    return file->key ? 0 : weir_fail_memory();
 }
 
 static int add_file(struct weir_survey *s, const weir_entry *entry)
@@ -165,13 +156,7 @@ static int parse_options(struct weir_survey *s, const char *options)
 }
 
 int weir_survey_open(struct weir_survey **out, weir_store *store, const char *prefix,
-                     const char *options)
-{
-    return weir_survey_open_told(out, store, prefix, options, NULL, NULL);
-}
-
-int weir_survey_open_told(struct weir_survey **out, weir_store *store, const char *prefix,
-                          const char *options, weir_data_listed_fn listed, void *arg)
+                     const char *options, weir_data_listed_fn listed, void *arg)
 {
     struct weir_survey *s = weir_alloc(sizeof *s);
     if (!s)
@@ -343,8 +328,10 @@ int weir_survey_read(const struct weir_survey *s, const char *key, uint8_t *out,
 int weir_survey_add(struct weir_survey *s, const struct weir_shard_plan *shard)
 {
     struct weir_survey_file file;
-    if (shard->time_ns == TIME_FAULTY && weir_survey_find(s, shard->key, &file))
-        return weir_survey_fault(&file);
+    int code =
+        s->has_faults && weir_survey_find(s, shard->key, &file) ? weir_survey_fault(&file) : 0;
+    if (code)
+        return code;
     if (!grow((void **)&s->shards, s->shard_count, &s->shard_room, sizeof *s->shards))
         return weir_fail_memory();
     struct weir_shard_plan *added = &s->shards[s->shard_count];

@@ -12,12 +12,9 @@
 #define WEIR_INDEX_NAME "index.weir"
 
 /* Lists the files. prefix: "" or "data/imagenet/"; options: "name=value&…" or NULL. Both are
- * copied; the store must stay. -ENOENT if there is nothing. */
+ * copied; the store must stay. listed: NULL, or told of each file. -ENOENT if there is nothing. */
 int weir_survey_open(struct weir_survey **out, weir_store *store, const char *prefix,
-                     const char *options);
-/* The same; each file is told. */
-int weir_survey_open_told(struct weir_survey **out, weir_store *store, const char *prefix,
-                          const char *options, weir_data_listed_fn listed, void *arg);
+                     const char *options, weir_data_listed_fn listed, void *arg);
 void weir_survey_close(struct weir_survey *survey);
 /* Forgets all files but that one. */
 void weir_survey_keep(struct weir_survey *survey, const char *key);

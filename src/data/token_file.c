@@ -28,19 +28,8 @@ const char *weir_token_dtype(const char *name)
     return NULL;
 }
 
-static const char *say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static const char *say(const char *fmt, ...)
-{
-    static _Thread_local char text[256];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    return text;
-}
-
-const char *weir_token_head(struct weir_token_file *out, const uint8_t *head, size_t size,
-                            uint64_t file_bytes)
+int weir_token_head(struct weir_token_file *out, const char *key, const uint8_t *head, size_t size,
+                    uint64_t file_bytes)
 {
     struct weir_token_file file = {.tokens = file_bytes};
     uint32_t words[3] = {0};
@@ -49,23 +38,26 @@ const char *weir_token_head(struct weir_token_file *out, const uint8_t *head, si
     bool u16 = words[0] == LLMC_U16_MAGIC, u32 = words[0] == LLMC_U32_MAGIC;
     if (!u16 && !u32) {
         *out = file; /* how many tokens that is, the type tells */
-        return NULL;
+        return 0;
     }
     uint32_t version = u16 ? LLMC_U16 : LLMC_U32, width = u16 ? 2 : 4;
     if (words[1] != version)
-        return say("it begins as a file of llm.c's does, but of version %" PRIu32 ", where %" PRIu32
-                   " is known: write it anew as one of these",
-                   words[1], version);
+        return weir_fail(EBADMSG,
+                         "'%s': it begins as a file of llm.c's does, but of version %" PRIu32
+                         ", where %" PRIu32 " is known: write it anew as one of these",
+                         key, words[1], version);
     uint64_t need = WEIR_LLMC_HEAD_BYTES + (uint64_t)words[2] * width;
     if (need > file_bytes)
-        return say("it has %" PRIu64 " bytes, where the %" PRIu32 " tokens that its head counts "
-                   "need %" PRIu64 ": it was cut off; copy it anew from where it was made",
-                   file_bytes, words[2], need);
+        return weir_fail(EBADMSG,
+                         "'%s': it has %" PRIu64 " bytes, where the %" PRIu32
+                         " tokens that its head counts need %" PRIu64
+                         ": it was cut off; copy it anew from where it was made",
+                         key, file_bytes, words[2], need);
     file.begin = WEIR_LLMC_HEAD_BYTES;
     file.tokens = words[2];
     strcpy(file.dtype, u16 ? "<u2" : "<u4");
     *out = file;
-    return NULL;
+    return 0;
 }
 
 void weir_token_head_make(uint8_t out[WEIR_LLMC_HEAD_BYTES], uint32_t tokens, uint32_t width)
@@ -83,16 +75,22 @@ enum { MEGATRON_I32 = 4, MEGATRON_U16 = 8 };
 static const char *const megatron_dtypes[] = {NULL,  "|u1", "|i1", "<i2", "<i4",
                                               "<i8", NULL,  NULL,  "<u2"};
 
-const char *weir_megatron_head(struct weir_megatron *out, const uint8_t *head, uint64_t file_bytes)
+static int not_megatron(const char *key, const char *why)
+{
+    return weir_fail(EBADMSG, "'%s': %s", key, why);
+}
+
+int weir_megatron_head(struct weir_megatron *out, const char *key, const uint8_t *head,
+                       uint64_t file_bytes)
 {
     if (file_bytes < WEIR_MEGATRON_HEAD_BYTES ||
         memcmp(head, megatron_magic, sizeof megatron_magic))
-        return "it is no index of Megatron's: it does not begin like one";
+        return not_megatron(key, "it is no index of Megatron's: it does not begin like one");
     if (weir_load_le(head + 9, 8) != 1)
-        return "it is of an unknown version";
+        return not_megatron(key, "it is of an unknown version");
     uint8_t dtype = head[17];
     if (dtype >= sizeof megatron_dtypes / sizeof megatron_dtypes[0] || !megatron_dtypes[dtype])
-        return "its numbers are no tokens";
+        return not_megatron(key, "its numbers are no tokens");
     struct weir_megatron m = {.sequences = weir_load_le(head + 18, 8),
                               .documents = weir_load_le(head + 26, 8)};
     strcpy(m.dtype, megatron_dtypes[dtype]);
@@ -101,9 +99,9 @@ const char *weir_megatron_head(struct weir_megatron *out, const uint8_t *head, u
         __builtin_mul_overflow(m.documents, 8, &documents) ||
         __builtin_add_overflow(sequences, documents, &all) ||
         all > file_bytes - WEIR_MEGATRON_HEAD_BYTES)
-        return "it ends before the last of what its head counts: it was cut off";
+        return not_megatron(key, "it ends before the last of what its head counts: it was cut off");
     *out = m;
-    return NULL;
+    return 0;
 }
 
 int weir_megatron_end(const struct weir_survey *survey, const char *idx,
@@ -140,13 +138,10 @@ static int walk_open(struct walk *walk, weir_store *store, const char *key)
         code = weir_flow_open(&walk->documents, store, key, "", WEIR_OBJECT_BYTES_MAX);
     if (!code)
         code = weir_flow_read(walk->begins, head, sizeof head);
-    if (code)
-        return code;
-    /* That it does not end too early, the flow says. */
-    const char *fault = weir_megatron_head(&walk->head, head, UINT64_MAX);
-    if (fault)
-        return weir_fail(EBADMSG, "'%s': %s", key, fault);
-    code = weir_flow_skip(walk->begins, 4 * walk->head.sequences);
+    if (!code) /* that it does not end too early, the flow says */
+        code = weir_megatron_head(&walk->head, key, head, UINT64_MAX);
+    if (!code)
+        code = weir_flow_skip(walk->begins, 4 * walk->head.sequences);
     return code ? code
                 : weir_flow_skip(walk->documents,
                                  WEIR_MEGATRON_HEAD_BYTES + 12 * walk->head.sequences);

@@ -23,10 +23,9 @@ struct weir_token_file {
     char dtype[8]; /* "<u2", "<i4", …; "": the file does not say */
 };
 
-/* From the first bytes of a .bin, of `file_bytes`: NULL, or what is wrong with it, which is
- * borrowed until the thread's next call. */
-const char *weir_token_head(struct weir_token_file *out, const uint8_t *head, size_t size,
-                            uint64_t file_bytes);
+/* From the first bytes of a .bin, of `file_bytes`. -EBADMSG names the key and what is wrong. */
+int weir_token_head(struct weir_token_file *out, const char *key, const uint8_t *head, size_t size,
+                    uint64_t file_bytes);
 /* The head of an llm.c file of so many tokens; width 2 or 4. */
 void weir_token_head_make(uint8_t out[WEIR_LLMC_HEAD_BYTES], uint32_t tokens, uint32_t width);
 
@@ -34,8 +33,9 @@ struct weir_megatron {
     char dtype[8];
     uint64_t sequences, documents; /* one more than there are documents */
 };
-/* From the first WEIR_MEGATRON_HEAD_BYTES of an .idx of `file_bytes`: NULL, or what is wrong. */
-const char *weir_megatron_head(struct weir_megatron *out, const uint8_t *head, uint64_t file_bytes);
+/* The same, from the first WEIR_MEGATRON_HEAD_BYTES of an .idx. */
+int weir_megatron_head(struct weir_megatron *out, const char *key, const uint8_t *head,
+                       uint64_t file_bytes);
 /* Where in the .bin the last sequence ends. */
 int weir_megatron_end(const struct weir_survey *survey, const char *idx,
                       const struct weir_megatron *head, uint64_t *out);

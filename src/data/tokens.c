@@ -87,16 +87,11 @@ static int match(const struct weir_survey *survey)
         if (find_idx(survey, file.key, &other))
             return 2;
         if (!bins++ && !weir_survey_head(survey, file.key, head, sizeof head, &got) &&
-            (weir_token_head(&looked, head, got, file.size_bytes) || looked.begin))
+            (weir_token_head(&looked, file.key, head, got, file.size_bytes) || looked.begin))
             return 2;
         found |= is_said || (!strchr(file.key, '/') && is_named_so(file.key));
     }
     return found;
-}
-
-static int damaged(const struct weir_survey_file *file, const char *fault)
-{
-    return weir_fail(EBADMSG, "'%s': %s", file->key, fault);
 }
 
 /* The .bin ends where the last sequence of its .idx does. */
@@ -124,12 +119,11 @@ static int look_megatron(struct weir_survey *survey, const struct weir_survey_fi
     int code = weir_survey_fault(idx);
     if (!code)
         code = weir_survey_head(survey, idx->key, head, sizeof head, &got);
+    if (!code)
+        code = weir_megatron_head(&megatron, idx->key, head,
+                                  got < sizeof head ? got : idx->size_bytes);
     if (code)
         return code;
-    const char *fault =
-        weir_megatron_head(&megatron, head, got < sizeof head ? got : idx->size_bytes);
-    if (fault)
-        return damaged(idx, fault);
     *out = (struct weir_token_file){.tokens = bin->size_bytes};
     memcpy(out->dtype, megatron.dtype, sizeof out->dtype);
     return check_end(survey, bin, idx, &megatron);
@@ -148,10 +142,7 @@ static int look(struct weir_survey *survey, const struct weir_survey_file *bin,
     if (find_idx(survey, bin->key, idx))
         return look_megatron(survey, bin, idx, out);
     code = weir_survey_head(survey, bin->key, head, sizeof head, &got);
-    if (code)
-        return code;
-    const char *fault = weir_token_head(out, head, got, bin->size_bytes);
-    return fault ? damaged(bin, fault) : 0;
+    return code ? code : weir_token_head(out, bin->key, head, got, bin->size_bytes);
 }
 
 /* Every token once: what makes no whole sample is one, too. */

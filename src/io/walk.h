@@ -2,8 +2,7 @@
  *
  * Symbolic links are followed only by who looks at what others put there (WEIR_DIRS_FOLLOW): never
  * in the engine's own directories, never into anybody's .weir, never up to a directory above, and
- * no more than eight on one way, or ten directories of links to each other would be a million. Any
- * thread may call.
+ * no more than eight on one way. Any thread may call.
  */
 #ifndef WEIR_IO_WALK_H
 #define WEIR_IO_WALK_H

@@ -67,6 +67,14 @@ def test_a_full_cache(data, tmp_path):
         assert "cannot keep the index (name another with --cache or WEIR_CACHE)" in err
 
 
+def test_a_cache_in_memory(data):
+    """It is gone with the process: who wants the index kept is told so."""
+    data.file("d/x.jsonl", '{"a": 1}\n')
+    assert data.json("data", "stats", "d", "--cache", "mem:c")["samples"] == 1
+    assert "is gone with this process (name another" in data.fails(
+        "data", "index", "d", "--cache", "mem:c")
+
+
 def test_beside(data, tmp_path):
     data("init")
     (data.store / "d").mkdir()

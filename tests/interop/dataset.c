@@ -94,7 +94,7 @@ static void read_dataset(const char *dir, const char *name, const char *options,
     void *schema = NULL;
     size_t size;
     must(weir_store_open(&store, dir, NULL));
-    must(weir_survey_open(&survey, store, "", options));
+    must(weir_survey_open(&survey, store, "", options, NULL, NULL));
     if (name)
         format = weir_format_find(name);
     else

@@ -22,7 +22,7 @@ static struct weir_survey *look(weir_store *store, const char *names)
         weir_put_close(put);
         names += size + (names[size] == ' ');
     }
-    OK(weir_survey_open(&survey, store, prefix, NULL));
+    OK(weir_survey_open(&survey, store, prefix, NULL, NULL, NULL));
     return survey;
 }
 

@@ -205,6 +205,60 @@ static void links_are_followed(void)
     OK(weir_gc(store, WEIR_GC_NOW, NULL, NULL, NULL));
     CHECK(path_there(path_in(dir, "link")) && path_there(path_in(elsewhere, "sub/blob")));
     CHECK_EQ(tree_files(elsewhere), 1);
+    CHECK_EQ(get_code(store, "directory-link/none"), -ENOENT); /* as any file that is not there */
+}
+
+/* What is listed below a place; the last that cannot be read is copied to *odd. */
+static int list_below(const char *prefix, char odd[WEIR_KEY_BYTES_MAX])
+{
+    weir_list *list;
+    const weir_entry *entry;
+    int code, count = 0;
+    odd[0] = 0;
+    OK(weir_list_open(&list, store, prefix,
+                      WEIR_LIST_RECURSIVE | WEIR_LIST_DETAIL | WEIR_LIST_ODD));
+    while ((code = weir_list_next(list, &entry)) == 1) {
+        if (entry->error)
+            snprintf(odd, WEIR_KEY_BYTES_MAX, "%s", entry->key);
+        count += !entry->error;
+    }
+    CHECK_EQ(code, 0);
+    weir_list_close(list);
+    return count;
+}
+
+/* A way by one link after the other, each of which leads to the next directory with a file. */
+static void links_have_an_end(void)
+{
+    enum { LINKS_MAX = 8, DIRS = LINKS_MAX + 2 };
+    const char *chain = tmp_path("chain");
+    char path[64], deepest[128] = "chain", odd[WEIR_KEY_BYTES_MAX];
+    CHECK(mkdir(chain, 0755) == 0);
+    for (int i = 0; i < DIRS; i++) {
+        snprintf(path, sizeof path, "%d", i);
+        CHECK(mkdir(path_in(chain, path), 0755) == 0);
+        snprintf(path, sizeof path, "%d/file", i);
+        file_write(path_in(chain, path), "0123456789", 10);
+        snprintf(path, sizeof path, "%d/next", i);
+        char next[16];
+        snprintf(next, sizeof next, "../%d", i + 1);
+        CHECK(i + 1 == DIRS || symlink(next, path_in(chain, path)) == 0);
+    }
+    char first[PATH_MAX];
+    snprintf(first, sizeof first, "%s/0", chain);
+    link_at(first, "chain");
+    CHECK_EQ(list_below("chain", odd), LINKS_MAX);
+    for (int i = 1; i < LINKS_MAX; i++)
+        strcat(deepest, "/next");
+    strcat(deepest, "/file");
+    CHECK_EQ(get_code(store, deepest), 0);
+    deepest[strlen(deepest) - 4] = 0;
+    strcat(deepest, "next");
+    CHECK(!strcmp(odd, deepest)); /* said, not left out */
+    strcat(deepest, "/file");
+    CHECK_EQ(get_code(store, deepest), -ELOOP);
+    CHECK(strstr(weir_error_text(), "more than 8 symbolic links"));
+    CHECK(unlink(path_in(dir, "chain")) == 0);
 }
 
 /* Links that lead nowhere, in a circle, up, or to what is a store's own. */
@@ -280,6 +334,7 @@ int main(void)
     RUN(forgotten_by_gc);
     RUN(not_files);
     RUN(links_are_followed);
+    RUN(links_have_an_end);
     RUN(links_that_are_not_followed);
     RUN(plain_directory);
     weir_store_close(store);

@@ -129,7 +129,7 @@ static void written_is_read(void)
         char key[80];
         snprintf(key, sizeof key, "set/%s", written->name);
         put(store, key, &file);
-        OK(weir_survey_open(&survey, store, "set/", NULL));
+        OK(weir_survey_open(&survey, store, "set/", NULL, NULL, NULL));
         OK(weir_format_detect(&format, survey));
         CHECK(format == &weir_format_mds);
         OK(format->survey(survey));

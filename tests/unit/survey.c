@@ -21,7 +21,7 @@ static void files(void)
     static const char *const expected[] = {"a-b", "a.txt", "a/b", "a/c/d", "index.json"};
     struct weir_survey *survey;
     struct weir_survey_file file;
-    OK(weir_survey_open(&survey, store, "set/", NULL));
+    OK(weir_survey_open(&survey, store, "set/", NULL, NULL, NULL));
     for (size_t i = 0; i < 5; i++) {
         CHECK_EQ(weir_survey_file(survey, i, &file), 1);
         CHECK(!strcmp(file.key, expected[i]));
@@ -32,7 +32,7 @@ static void files(void)
     CHECK(!weir_survey_find(survey, "a/bb", &file));
     CHECK(!weir_survey_option(survey, "x"));
     weir_survey_close(survey);
-    CHECK_EQ(weir_survey_open(&survey, store, "nothing/", ""), -ENOENT);
+    CHECK_EQ(weir_survey_open(&survey, store, "nothing/", "", NULL, NULL), -ENOENT);
 }
 
 static void contents(void)
@@ -40,7 +40,7 @@ static void contents(void)
     struct weir_survey *survey;
     uint8_t *data;
     size_t size;
-    OK(weir_survey_open(&survey, store, "set/", "eot=5&name=a%20b"));
+    OK(weir_survey_open(&survey, store, "set/", "eot=5&name=a%20b", NULL, NULL));
     CHECK(!strcmp(weir_survey_option(survey, "eot"), "5"));
     CHECK(!strcmp(weir_survey_option(survey, "name"), "a b"));
     OK(weir_survey_load(survey, "index.json", 100, &data, &size));
@@ -50,14 +50,14 @@ static void contents(void)
     CHECK(strstr(weir_error_text(), "set/index.json"));
     CHECK_EQ(weir_survey_load(survey, "other.json", 8, &data, &size), -ENOENT);
     weir_survey_close(survey);
-    CHECK_EQ(weir_survey_open(&survey, store, "set/", "eot=%zz"), -EINVAL);
+    CHECK_EQ(weir_survey_open(&survey, store, "set/", "eot=%zz", NULL, NULL), -EINVAL);
 }
 
 static void said(void)
 {
     struct weir_survey *survey;
     size_t size;
-    OK(weir_survey_open(&survey, store, "", NULL));
+    OK(weir_survey_open(&survey, store, "", NULL, NULL, NULL));
     weir_survey_schema_get(survey, &size);
     CHECK_EQ(size, 0);
     for (uint32_t i = 0; i < 1000; i++) {
