@@ -144,14 +144,21 @@ static PyObject *data_info(PyObject *object, PyObject *unused)
     return out;
 }
 
-/* (name, kind, dtype, shape, bytes) */
+/* Arrays may be written to: they get a bytearray. */
+static PyObject *field_data(const weir_field *field)
+{
+    const char *data = field->data ? (const char *)field->data : "";
+    return field->kind == WEIR_FIELD_ARRAY
+               ? PyByteArray_FromStringAndSize(data, (Py_ssize_t)field->size)
+               : PyBytes_FromStringAndSize(data, (Py_ssize_t)field->size);
+}
+
+/* (name, kind, dtype, shape, data) */
 static PyObject *field_tuple(const weir_field *field)
 {
     return Py_BuildValue(
-        "NisNy#",
-        PyUnicode_DecodeUTF8(field->name, (Py_ssize_t)field->name_size, "surrogateescape"),
-        (int)field->kind, field->dtype, ext_shape(field->shape, field->ndim),
-        field->data ? field->data : "", (Py_ssize_t)field->size);
+        "NisNN", PyUnicode_DecodeUTF8(field->name, (Py_ssize_t)field->name_size, "surrogateescape"),
+        (int)field->kind, field->dtype, ext_shape(field->shape, field->ndim), field_data(field));
 }
 
 static PyObject *fields_list(weir_data_sample *sample)
@@ -170,7 +177,7 @@ static PyObject *fields_list(weir_data_sample *sample)
     return list;
 }
 
-/* sample(number) -> [(name, kind, dtype, shape, bytes), …] */
+/* sample(number) -> [(name, kind, dtype, shape, data), …] */
 static PyObject *data_sample(PyObject *object, PyObject *args)
 {
     uint64_t number;

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import warnings
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator
 
 from . import _weir
 
@@ -36,7 +37,7 @@ def _tensor_at(owner: Any, at: int, size: int, dtype: str) -> Any:
     return owner[at:at + size].view(_torch_dtype(dtype))
 
 
-def value_of(kind: int, data: Any, dtype: str, shape: tuple[int, ...], as_torch: bool) -> Any:
+def value_of(kind: int, dtype: str, shape: tuple[int, ...], data: Any, as_torch: bool) -> Any:
     """A value in Python: bytes, str, what the JSON says, an array, or None."""
     if kind == BYTES:
         return data
@@ -47,8 +48,7 @@ def value_of(kind: int, data: Any, dtype: str, shape: tuple[int, ...], as_torch:
     if kind == NONE:
         return None
     np = _numpy()
-    array = np.frombuffer(bytearray(data) if isinstance(data, bytes) else data, dtype)
-    array = array.reshape(shape)
+    array = np.frombuffer(data, dtype).reshape(shape)
     return _tensor(array) if as_torch else array
 
 
@@ -101,13 +101,16 @@ class Ragged:
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, i: int) -> Any:
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(self._length))]
+        i = operator.index(i)
         if i < 0:
             i += self._length
         if not 0 <= i < self._length:
             raise IndexError(i)
         kind, at, size, dtype, shape = self._batch.value(self._column, i)
-        return value_of(kind, memoryview(self._batch)[at:at + size], dtype, shape, self._as_torch)
+        return value_of(kind, dtype, shape, memoryview(self._batch)[at:at + size], self._as_torch)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(self._length))
@@ -203,7 +206,7 @@ class Copied(list[Any]):
 def copied(kind: int, data: Any, offsets: Any, as_torch: bool) -> Copied:
     """Of bytes, texts or JSON: all in one, and where each begins."""
     view, ends = memoryview(data), offsets.tolist()
-    values = Copied(value_of(kind, view[begin:end], "", (), False)
+    values = Copied(value_of(kind, "", (), view[begin:end], False)
                     for begin, end in zip(ends, ends[1:]))
     values._data = _tensor(data) if as_torch else data
     values._offsets = _tensor(offsets) if as_torch else offsets
@@ -302,4 +305,4 @@ class Maker:
         return out
 
 
-__all__: Optional[list[str]] = ["Batch", "Maker", "Ragged", "value_of"]
+__all__ = ["Batch", "Maker", "Ragged", "value_of"]

@@ -1,23 +1,23 @@
 """Datasets: batches in an order that is computed, the same for any number of ranks and workers."""
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 import os
 import sys
 import threading
 import warnings
-from multiprocessing import RawArray
 from multiprocessing.context import get_spawning_popen
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 from . import _weir
 from .columns import Batch, Maker, Ragged, is_none, value_of
+from .passed import Passed
 from .place import data_parallel
 from .position import FULL, Position, merge_states, worker_states
 
 Url = Union[str, "os.PathLike[str]"]
-WORKERS_MAX = 1024
 THREADS_MAX, PREFETCH_MAX = 256, 4096  # of a loader
 WEIGHT_ONE = 1 << 40  # weights are whole numbers to the library: shares of this
 U32_MAX, U64_MAX = (1 << 32) - 1, (1 << 64) - 1
@@ -26,7 +26,7 @@ U32_MAX, U64_MAX = (1 << 32) - 1, (1 << 64) - 1
 def _whole(name: str, value: Any, least: int, most: int = U32_MAX, other: str = "") -> int:
     """A whole number, numpy's too, within what the library takes."""
     try:
-        number = operator.index(value)
+        number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = -1
     if not least <= number <= most:
@@ -35,23 +35,50 @@ def _whole(name: str, value: Any, least: int, most: int = U32_MAX, other: str = 
     return number
 
 
-def _order(seed: Any, shuffle: bool, lanes: Any, window: Any) -> dict[str, Any]:
+def _yes(name: str, value: Any) -> bool:
+    """A yes or no, numpy's too; a string is neither."""
+    if isinstance(value, (str, bytes)) or value not in (True, False):
+        raise ValueError(f"{name} is True or False, not {value!r}")
+    return bool(value)
+
+
+def _urls(given: Any) -> list[str]:
+    several = [given] if isinstance(given, (str, os.PathLike)) else given
+    if not isinstance(several, (list, tuple)) or not several or \
+            not all(isinstance(url, (str, os.PathLike)) for url in several):
+        raise TypeError(f"url is where a dataset is, or a list of such, not {given!r}")
+    return [os.fspath(url) for url in several]
+
+
+def _named(urls: list[str]) -> list[str]:
+    """A name for each: its URL, with a number if it is there before."""
+    return [url if url not in urls[:i] else f"{url} #{urls[:i].count(url) + 1}"
+            for i, url in enumerate(urls)]
+
+
+def _options(given: Optional[dict[str, Any]], **more: Any) -> Optional[str]:
+    """As the library takes them."""
+    if given is not None and not isinstance(given, dict):
+        raise TypeError(f"options is a dict, as in options={{'seq_len': 1024}}, not {given!r}")
+    found = {**more, **(given or {})}
+    return "&".join(f"{key}={value}" for key, value in found.items() if value is not None) or None
+
+
+def _order(seed: Any, shuffle: Any, lanes: Any, window: Any) -> dict[str, Any]:
     auto = ", or None"
-    return {"seed": _whole("seed", seed, 0, U64_MAX), "shuffle": shuffle,
+    return {"seed": _whole("seed", seed, 0, U64_MAX), "shuffle": _yes("shuffle", shuffle),
             "lanes": 0 if lanes is None else _whole("lanes", lanes, 0, other=auto),
             "window": FULL if isinstance(window, str) and window == "full" else 0 if window is None
             else _whole("window", window, 0, U64_MAX, ", 'full' or None")}
 
 
-def _fields(given: Optional[Iterable[str]]) -> Optional[list[bytes]]:
-    if given is None:
-        return None
+def _fields(given: Iterable[str]) -> list[str]:
     if isinstance(given, (str, bytes)):
         raise TypeError(f"fields is a list of names: give [{given!r}], not {given!r}")
     names = list(given)
     if not names or len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
         raise ValueError(f"fields are names, each once, not {names!r}; without fields= it is all")
-    return [name.encode("utf-8", "surrogateescape") for name in names]
+    return names
 
 
 def _weights(given: Sequence[float]) -> list[int]:
@@ -113,37 +140,6 @@ def _worker() -> tuple[int, int]:
     return (info.id, info.num_workers) if info is not None else (0, 1)
 
 
-class Passed:
-    """Where the workers' last loop ended, in memory that they share: the next one, of the same
-    workers or of new ones, begins there. A worker looks at its own entry, and at those of others
-    only if there was another number of them: some of its own fellows may be through already.
-    How far a loop of theirs is that goes on, they know, and not the process that began them."""
-
-    def __init__(self, used: bool = False) -> None:
-        self._entries = RawArray("Q", 2 * WORKERS_MAX)  # each: position, number of workers
-        self._used = RawArray("B", [used])
-
-    @property
-    def used(self) -> bool:
-        """Whether workers have begun a loop."""
-        return bool(self._used[0])
-
-    def begin(self, worker: int, workers: int) -> int:
-        self._used[0] = 1
-        entries = list(zip(self._entries[::2], self._entries[1::2]))
-        position, count = entries[worker]
-        if count == workers:
-            return position
-        return max(position for position, count in entries if count != workers)
-
-    def end(self, worker: int, workers: int, position: int) -> None:
-        self._entries[2 * worker], self._entries[2 * worker + 1] = position, workers
-
-    def clear(self) -> None:
-        self._entries[:] = [0] * (2 * WORKERS_MAX)
-        self._used[0] = 0
-
-
 @functools.cache
 def _tell(iterable: Any) -> None:
     """torch's IterableDataset is an abstract base class: it takes ours for one of its own."""
@@ -182,7 +178,7 @@ class Dataset:
     data takes at most half of the machine's memory; stats() tells. Works as it is, and in torch's
     DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader; with workers, only the
     latter knows where it is: see state_dict(). What is pickled, and what a child process has,
-    begins where the loop that is under way began: load_state_dict() takes it further.
+    begins where the next loop would, or the one that is under way began.
     """
 
     @property  # type: ignore[misc]
@@ -207,7 +203,8 @@ class Dataset:
                  cache: Optional[Url] = None, verify_key: Optional[Url] = None,
                  proof: Optional[Url] = None,
                  progress: Optional[Callable[[int, int], Any]] = None) -> None:
-        urls = [url] if isinstance(url, (str, os.PathLike)) else list(url)
+        self.urls = urls = _urls(url)
+        self.names = _named(urls)
         if weights is None and len(urls) != 1:
             weights = [1.0] * len(urls)
         if weights is not None and len(weights) != len(urls):
@@ -216,47 +213,44 @@ class Dataset:
             epochs = _whole("epochs", epochs, 1, other=", or None")
         batch_size = _whole("batch_size", batch_size, 1, U64_MAX)
         order = _order(seed, shuffle, lanes, window)
-        self.urls = [os.fspath(one) for one in urls]
-        self.names = list(self.urls)
         self.dp_rank, self.dp_size = data_parallel(dp_rank, dp_size, mesh)
         self.batch_size, self.epochs = batch_size, epochs
-        extra = {"seq_len": seq_len, "eot": eot, **(options or {})}
-        text = "&".join(f"{key}={value}" for key, value in extra.items() if value is not None)
-        self._open_options = dict(format=format, options=text or None,
-                                  cache=None if cache is None else os.fspath(cache))
+        self._open_options: dict[str, Any] = dict(
+            format=format, options=_options(options, seq_len=seq_len, eot=eot),
+            cache=None if cache is None else os.fspath(cache))
         memory = _whole("memory", memory, 0, U64_MAX)
         self._open_options["sample_bytes_max"] = memory
         if verify_key is not None:
             with open(verify_key, encoding="ascii", errors="replace") as pem:
                 self._open_options["verify_key"] = pem.read()
             self._open_options["proof"] = None if proof is None else os.fspath(proof)
-        self._how = dict(weights=None if weights is None else _weights(weights),
-                         fields=_fields(fields), batch_size=batch_size, rank=self.dp_rank,
-                         ranks=self.dp_size,
-                         threads=0 if threads is None
-                         else _whole("threads", threads, 0, THREADS_MAX),
-                         prefetch=_whole("prefetch", prefetch, 0, PREFETCH_MAX),
-                         memory=memory,
-                         flags=0 if buffered is None else 2 if buffered else 4)
-        self._wanted = list(fields or ())
+        self._weights = None if weights is None else _weights(weights)
+        self._how: dict[str, Any] = dict(
+            batch_size=batch_size, rank=self.dp_rank, ranks=self.dp_size,
+            threads=0 if threads is None else _whole("threads", threads, 0, THREADS_MAX),
+            prefetch=_whole("prefetch", prefetch, 0, PREFETCH_MAX), memory=memory,
+            flags=0 if buffered is None else 2 if _yes("buffered", buffered) else 4)
+        self._wanted = None if fields is None else _fields(fields)
         self._is_checked = False
-        self._maker = Maker(collate, as_torch, pin_memory)
+        self._maker = Maker(collate, _yes("as_torch", as_torch), _yes("pin_memory", pin_memory))
         self._pid = 0
         self._parts: list[_weir.Data] = []
         self._loader: Optional[_weir.Loader] = None
         self._passed = Passed()
         self._open_parts(progress)
         self._position = Position(order, [part.info() for part in self._parts],
-                                  self._how["weights"] if len(urls) > 1 else None, batch_size,
+                                  self._weights if len(urls) > 1 else None, batch_size,
                                   self.dp_rank, self.dp_size)
         self._end = FULL  # of the open loader
-        self._loop_end: Optional[int] = None
+        self._loop: Optional[tuple[int, int]] = None  # that is under way: its begin and end
+        self._begun = self._position.start, self._position.tallies  # see _mark()
 
     # ---- its life ----
 
     def _open_parts(self, progress: Optional[Callable[[int, int], Any]] = None) -> None:
         if self._pid == os.getpid():
             return
+        self._own_loader()
         self._loader = None  # a parent's: it is not ours to close
         self._parts = [_open(url, progress=progress, **self._open_options) for url in self.urls]
         self._pid = os.getpid()
@@ -265,8 +259,9 @@ class Dataset:
         """A loader from where we are, if its order is the one that we have."""
         self._open_parts()
         worker, workers = _worker()
-        how = dict(self._how)
-        loader = _weir.Loader(self._parts, how.pop("weights"), how.pop("fields"), **how,
+        fields = None if self._wanted is None else [
+            name.encode("utf-8", "surrogateescape") for name in self._wanted]
+        loader = _weir.Loader(self._parts, self._weights, fields, **self._how,
                               **self._position.order, worker=worker, workers=workers,
                               position=self._position.start, end=end)
         self._position.opened(loader.state())
@@ -324,7 +319,7 @@ class Dataset:
     def __len__(self) -> int:
         """The batches of the loop that is under way, or would begin now."""
         begin = self._position.now(self._own_loader())
-        end = self._position.loop_end(self.epochs, begin)
+        begin, end = self._loop or (begin, self._position.loop_end(self.epochs, begin))
         return -((begin - end) // self._position.step)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
@@ -340,27 +335,52 @@ class Dataset:
             number += self.samples
         if not 0 <= number < self.samples:
             raise IndexError(f"there is no sample {number}: there are {self.samples}")
-        return {name: value_of(kind, data, dtype, shape, self._maker.as_torch)
-                for name, kind, dtype, shape, data in self._parts[0].sample(number)}
+        found = {row[0]: row[1:] for row in self._parts[0].sample(number)}
+        names = found if self._wanted is None else self._wanted
+        return {name: value_of(*found[name], self._maker.as_torch) if name in found else None
+                for name in names}
 
     # ---- batches ----
 
     def _own_loader(self) -> Optional[_weir.Loader]:
-        return self._loader if self._pid == os.getpid() else None
+        """The open one. A parent's is not ours: we are where it was marked."""
+        if self._loader is None or self._pid == os.getpid():
+            return self._loader
+        self._position.start, self._position.tallies = self._begun
+        return None
 
-    def _begin(self, is_worker: bool) -> int:
-        """Begins a loop; returns its end."""
+    def _mark(self) -> None:
+        """Where a copy begins, and a child process: a loop begins or ends here."""
+        loader, position = self._own_loader(), self._position
+        self._begun = position.start, position.tallies
+        if loader is not None:
+            self._begun = position.closed(loader.position(), loader.state(), _worker()[0])
+
+    def _begin(self, is_worker: bool) -> tuple[int, int]:
+        """Begins a loop; returns its own begin and end."""
         self._open_parts()
         position = self._position
         if is_worker:
             self._loader = None  # of a loop that was left: all workers begin it again together
             position.start = max(position.start, self._passed.begin(*_worker()))
-            return position.loop_end(self.epochs)
-        return position.loop_end(self.epochs, position.now(self._loader))
+        else:
+            self._mark()
+        begin = position.now(self._loader)
+        return begin, position.loop_end(self.epochs, begin)
 
     def __iter__(self) -> Iterator[Batch]:
         worker, is_worker = _worker()[0], _worker_info() is not None
-        end = self._loop_end = self._begin(is_worker)
+        loop = self._loop = self._begin(is_worker)
+        is_over = False
+        try:
+            yield from self._batches(worker, is_worker, loop[1])
+            is_over = True
+        finally:  # a worker may be asked for its state when something was wrong: with its end
+            if self._loop is loop and (is_over or not is_worker):
+                self._loop = None
+                self._mark()
+
+    def _batches(self, worker: int, is_worker: bool, end: int) -> Iterator[Batch]:
         self._maker.begin(is_worker)
         position = self._position
         while position.now(self._loader, worker) + worker * position.step < end:
@@ -385,7 +405,6 @@ class Dataset:
                 if not handed:
                     self._stop()  # the next loop begins with what nobody got
                 raise
-        self._loop_end = None
         if is_worker:
             self._stop()
             position.start, position.end = position.after(end), None
@@ -396,7 +415,7 @@ class Dataset:
         if self._is_checked:
             return
         self._is_checked = True
-        missing = [name for name in self._wanted if name in batch and len(batch[name])
+        missing = [name for name in self._wanted or () if name in batch and len(batch[name])
                    and isinstance(batch[name], (Ragged, list)) and is_none(batch[name])]
         if missing:
             warnings.warn(f"no sample of the first batch has the field {', '.join(missing)}: it is "
@@ -411,7 +430,7 @@ class Dataset:
                                "where they are. Use torchdata's StatefulDataLoader and its "
                                "state_dict(), or num_workers=0: a weir.Dataset reads ahead in "
                                "threads of its own")
-        return self._position.state(self._own_loader(), *_worker(), self._loop_end)
+        return self._position.state(self._own_loader(), *_worker(), self._loop and self._loop[1])
 
     def state_dict(self) -> dict[str, Any]:
         """Where it is, in a few numbers: what was delivered to the caller, not what is ready.
@@ -429,7 +448,7 @@ class Dataset:
         changed. Before workers are begun: those that run already do not hear of it."""
         self._stop()
         self._position.load(state, *_worker())
-        self._loop_end = None
+        self._loop = None
         self._passed.clear()
 
     def digests(self) -> Any:
@@ -447,13 +466,16 @@ class Dataset:
 
 
 def _reduce(self: Dataset) -> Any:
-    state = dict(self.__dict__, _loader=None, _parts=[], _pid=0)
+    position = copy.deepcopy(self._position)
+    if self._loader is not None:
+        position.start, position.tallies = self._begun
+    state = dict(self.__dict__, _loader=None, _parts=[], _pid=0, _position=position, _loop=None)
     if get_spawning_popen() is None:  # shared with workers only
         state["_passed"] = self._passed.used
     return _rebuild, (type(self), state)
 
 
-def _rebuild(cls: type, state: dict[str, Any]) -> Dataset:
+def _rebuild(cls: type[Dataset], state: dict[str, Any]) -> Dataset:
     self = cls.__new__(cls)
     self.__dict__.update(state)
     if isinstance(self._passed, bool):
@@ -468,6 +490,9 @@ class Mixture(Dataset):
     """
 
     def __init__(self, parts: dict[str, tuple[Url, float]], **options: Any) -> None:
+        if not isinstance(parts, dict) or not all(
+                isinstance(part, (list, tuple)) and len(part) == 2 for part in parts.values()):
+            raise TypeError(f"a Mixture is of {{name: (url, weight)}}, not {parts!r}")
         super().__init__([url for url, _ in parts.values()],
                          weights=[weight for _, weight in parts.values()], **options)
         self.names = list(parts)

@@ -68,7 +68,7 @@ def sharded_optimizers(like: Any) -> dict[states.Path, list[Any]]:
     """The parameters of the optimizers that have DTensors, in the order of their states' numbers.
     A new optimizer has no state to read into yet, and the one that it gets must be sharded as its
     parameters are."""
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     found = {}
     for path, item in states.stateful_in(like) if torch is not None else ():
         if isinstance(item, torch.optim.Optimizer):

@@ -119,9 +119,6 @@ class Position:
         return state
 
     def _check(self, state: State) -> None:
-        needed = ("position", "seed", "shuffle", "dp_rank", "dp_size", "parts")
-        if state.get("weir") != FORMAT or any(key not in state for key in needed):
-            raise ValueError("this is no state of a weir.Dataset, or one of a newer Weir")
         mine = [part["digest"] for part in self.parts]
         theirs = [part["digest"] for part in state["parts"]]
         if mine != theirs:
@@ -179,6 +176,7 @@ class Position:
     def load(self, state: Union[State, Sequence[State]], worker: int, workers: int) -> None:
         if not isinstance(state, dict):
             state = merge_states(state)
+        _check_kind(state)
         self._check(state)
         own = state.get("worker")
         if own:
@@ -191,6 +189,12 @@ class Position:
         self.start, self.end = state["position"], own[2] if own else None
         counts = self._counts_on(state)
         self.tallies = [Tally(part["epochs"] if counts else ()) for part in state["parts"]]
+
+
+def _check_kind(state: Any) -> None:
+    needed = ("position", "seed", "shuffle", "dp_rank", "dp_size", "parts")
+    if not _is_state(state) or state["weir"] != FORMAT or any(key not in state for key in needed):
+        raise ValueError("this is no state of a weir.Dataset, or one of a newer Weir")
 
 
 def _common(states: Sequence[State], position: int) -> State:
@@ -231,8 +235,12 @@ def _merge_workers(states: Sequence[State]) -> State:
 def merge_states(states: Sequence[State]) -> State:
     """One state out of those of all data-parallel ranks, and of their workers: the position that
     they share, and the sums of their digests."""
+    if not isinstance(states, (list, tuple)):
+        raise TypeError(f"a state is what state_dict() returned, or a list of such, not {states!r}")
     if not states:
         raise ValueError("there are no states")
+    for state in states:
+        _check_kind(state)
     by_rank: dict[Optional[int], dict[int, State]] = {}
     for state in states:  # tensor-parallel ranks have equal ones: one of them is enough
         by_rank.setdefault(state["dp_rank"], {}).setdefault(state.get("worker", [0])[0], state)
@@ -262,7 +270,7 @@ def worker_states(loader_state: State) -> list[State]:
     """
     snapshot = loader_state.get("_snapshot")
     if snapshot is None:
-        found = [loader_state.get("dataset_state")]  # num_workers=0
+        found: list[Any] = [loader_state.get("dataset_state")]  # num_workers=0
     else:
         found = [worker.get("dataset_state") for worker in snapshot["_worker_snapshots"].values()]
     if not found or not all(map(_is_state, found)):

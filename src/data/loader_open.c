@@ -236,7 +236,8 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
                                           .store = weir_data_store(data),
                                           .prefix = weir_data_prefix(data),
                                           .index = index,
-                                          .slabs = loader->slabs};
+                                          .slabs = loader->slabs,
+                                          .stop = &loader->stop};
     bool keeps = is_buffered(opts, index);
     weir_store_set_keeps(source->supply.store, keeps);
     source->samples = weir_index_count(index);

@@ -186,12 +186,24 @@ uint64_t weir_supply_block(const struct weir_supply *supply)
     return weir_min(block, WEIR_PIECE_BLOCK_MAX);
 }
 
+static bool is_stopped(const struct weir_supply *supply)
+{
+    return supply->stop && *supply->stop;
+}
+
+static int fail_stopped(void)
+{
+    return weir_fail(ECANCELED, "the loader is closed");
+}
+
 static int next_object(void *arg, struct weir_reading *out)
 {
     struct opening *opening = arg;
     size_t i = opening->next;
     if (i == opening->count)
         return 0;
+    if (is_stopped(opening->supply))
+        return fail_stopped();
     int code = take_object(opening->supply, &opening->places[i], &opening->objects[i]);
     if (code)
         return code;
@@ -278,7 +290,8 @@ static int decompress(struct weir_piece *piece, const struct weir_index_shard *s
         return code;
     while (!code && *good < shard->raw_bytes) {
         uint64_t left = shard->raw_bytes - *good, step = left < STEP_BYTES ? left : STEP_BYTES;
-        code = weir_flow_read(flow, piece->slab->data + *good, step);
+        code = is_stopped(supply) ? fail_stopped()
+                                  : weir_flow_read(flow, piece->slab->data + *good, step);
         if (!code)
             *good += step;
     }

@@ -16,6 +16,8 @@
 #ifndef WEIR_DATA_PIECE_H
 #define WEIR_DATA_PIECE_H
 
+#include <stdatomic.h>
+
 #include "data/dataset.h"
 #include "data/slab.h"
 #include "util/err.h"
@@ -41,6 +43,7 @@ struct weir_supply {
     enum weir_mapping mapping;
     uint64_t block_bytes; /* of its shards; 0: those of packed ones */
     bool once;            /* files that are samples are read one time, by many threads (store.h) */
+    const atomic_bool *stop; /* NULL, or becomes true when nobody wants what is being loaded */
 };
 
 /* What loading cost. */

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -101,6 +102,9 @@ def test_ragged_bytes_share_memory(files):
     assert isinstance(column[-1], memoryview)
     assert column.offsets.tolist() == [0, *np.cumsum(order)]
     assert column.data.tobytes() == b"".join(column.tolist())
+    assert [bytes(value) for value in column[2:40:3]] == [bytes([i]) * i for i in order[2:40:3]]
+    assert column[48:60] == list(column)[48:] and column[9:3] == []
+    assert column[np.int64(3)] == column[3]
     kept = column[7]
     del column
     assert bytes(kept) == bytes([order[7]]) * order[7]
@@ -139,6 +143,15 @@ def test_one_sample(lines):
     for number in (N, -N - 1):
         with pytest.raises(IndexError):
             ds[number]
+    array = ds[7]["pair"]
+    array += 1  # it is ours
+    assert array.tolist() == [8, 9] and ds[7]["pair"].tolist() == [7, 8]
+
+
+def test_one_sample_of_some_fields(lines):
+    ds = weir.Dataset(lines, fields=["rare", "id"])
+    assert list(ds[5].items()) == [("rare", "x" * 5), ("id", 5)]
+    assert list(ds[7].items()) == [("rare", None), ("id", 7)]
 
 
 def test_loops_go_on_where_the_last_one_stopped(lines):
@@ -337,7 +350,8 @@ def test_the_state_of_a_worker_is_whole_at_any_time(lines, monkeypatch):
     monkeypatch.setattr("weir.data._worker", lambda: (1, 2))
     ds = weir.Dataset(lines, batch_size=6)
     fresh = ds.state_dict()
-    take(ds, 2)
+    loop = iter(ds)
+    next(loop), next(loop)
     state = ds.state_dict()
     assert fresh["worker"] == [1, 2, None] and state["worker"] == [1, 2, N]
     other = weir.Dataset(lines, batch_size=6)
@@ -566,34 +580,65 @@ def test_kept_batches_are_not_written_over(lines):
 
 def test_closed_and_copied(lines):
     ds = weir.Dataset(lines, batch_size=8, seed=1)
-    next(iter(ds))
-    other = pickle.loads(pickle.dumps(ds))
-    assert copy.copy(ds.state_dict()) == ds.state_dict()
-    assert other.state_dict()["position"] == 0
-    assert next(iter(other)).position == 0  # one of its own, from where the loop began
+    whole, second = numbers(ds), numbers(weir.Dataset(lines, batch_size=8, seed=1))
+    assert whole == second
+    between = ds.state_dict()
+    for send in copy.copy, copy.deepcopy, lambda ds: pickle.loads(pickle.dumps(ds)):
+        other = send(ds)
+        assert other.state_dict() == between == ds.state_dict()
+        assert numbers(other) == numbers(send(ds))  # of its own: the first moves neither
+        assert ds.state_dict() == between and other.digests()[0] == ds.digests()[0]
+    loop = iter(ds)
+    next(loop)
+    assert ds.state_dict() != between == copy.copy(ds).state_dict()  # where the loop began
+    del loop
+    assert copy.copy(ds).state_dict() == ds.state_dict() != between  # where the next one would
     ds.close()
     with pytest.raises(ValueError):
         next(iter(ds))
 
 
+def test_batches_of_a_loop(lines):
+    """As many from its first batch to its last, and what is left of one that was stopped."""
+    ds = weir.Dataset(lines, batch_size=8)
+    assert [len(ds) for _ in ds] == [13] * 13 and len(ds) == 13
+    for _ in zip(range(3), ds):
+        assert len(ds) == 13
+    assert len(ds) == 10 and [len(ds) for _ in ds] == [10] * 10
+    other, one = iter(ds), iter(ds)
+    next(other), next(one)
+    assert len(ds) == 12  # the last that began
+    del other
+    assert len(ds) == 12
+    del one
+    assert len(ds) == 11
+
+
 def _child(ds, queue):
-    queue.put(numbers(ds))
+    queue.put((ds.state_dict(), len(ds), numbers(ds), ds.digests()))
 
 
+@pytest.mark.parametrize("under_way", [True, False])
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_in_a_child(lines, method):
+def test_in_a_child(lines, method, under_way):
+    """It begins where the loop did that is under way, or where the next one would."""
     context = multiprocessing.get_context(method)
     ds = weir.Dataset(lines, batch_size=8, seed=1)
-    whole = numbers(ds)
-    ds.load_state_dict(weir.Dataset(lines, batch_size=8, seed=1).state_dict())
-    next(iter(ds))
+    expected = weir.Dataset(lines, batch_size=8, seed=1)
+    for each in ds, expected:
+        for _ in zip(range(17), (batch for _ in range(2) for batch in each)):
+            pass
+    if under_way:
+        loop = iter(ds)
+        next(loop)
     queue = context.Queue()
     child = context.Process(target=_child, args=(ds, queue))
     child.start()
     got = queue.get(timeout=300)
     child.join()
-    assert got == whole
-    assert numbers(ds) == whole[8:]
+    assert got == (expected.state_dict(), len(expected), numbers(expected), expected.digests())
+    list(loop if under_way else ds)
+    assert ds.digests() == expected.digests()
 
 
 def test_errors(lines, tmp_path):
@@ -612,7 +657,7 @@ def test_errors(lines, tmp_path):
     ("window", "all"), ("window", -1), ("window", 2.5), ("lanes", -1), ("lanes", 1 << 32),
     ("seed", -1), ("batch_size", 0), ("batch_size", "8"), ("threads", -1), ("prefetch", -1),
     ("threads", 100000), ("prefetch", 100000),
-    ("memory", -1), ("epochs", -1), ("epochs", 1.5)])
+    ("memory", -1), ("epochs", -1), ("epochs", 1.5), ("epochs", True), ("batch_size", True)])
 def test_options_that_are_no_numbers(lines, name, value):
     with pytest.raises(ValueError, match=f"^{name} is a whole number from .*not {value!r}"):
         weir.Dataset(lines, **{name: value})
@@ -626,6 +671,44 @@ def test_options_that_are_taken(lines):
     ds = weir.Dataset(lines, fields=("text",), lanes=np.int64(4), batch_size=np.int32(3))
     assert list(next(iter(ds))) == ["text"]
     json.dumps(ds.state_dict())
+
+
+@pytest.mark.parametrize("name", ["shuffle", "buffered", "as_torch", "pin_memory"])
+def test_options_that_are_neither_yes_nor_no(lines, name):
+    for value in "no", 2, [], b"":
+        said = f"^{name} is True or False, not {re.escape(repr(value))}"
+        with pytest.raises(ValueError, match=said):
+            weir.Dataset(lines, **{name: value})
+    if name in ("shuffle", "buffered"):
+        weir.Dataset(lines, **{name: np.bool_(False)})
+
+
+def test_arguments_of_another_kind(lines):
+    for url in [], 5, None, [5], {}:
+        with pytest.raises(TypeError, match="^url is where a dataset is"):
+            weir.Dataset(url)
+    for parts in {"a": lines}, {"a": (lines,)}, [lines], None:
+        with pytest.raises(TypeError, match="^a Mixture is of {name: .url, weight.}"):
+            weir.Mixture(parts)
+    with pytest.raises(TypeError, match="^options is a dict"):
+        weir.Dataset(lines, options="seq_len=4")
+    ds = weir.Dataset(lines)
+    for state in None, "state", 5:
+        with pytest.raises(TypeError, match="^a state is what state_dict"):
+            ds.load_state_dict(state)
+    for state in {}, [None], [{}], [ds.state_dict(), {"weir": 1}]:
+        with pytest.raises(ValueError, match="no state of a weir.Dataset"):
+            ds.load_state_dict(state)
+
+
+def test_a_dataset_twice(lines):
+    """Each has a name of its own, and is drawn from by itself."""
+    ds = weir.Dataset([lines, lines, lines], batch_size=10)
+    assert ds.names == [str(lines), f"{lines} #2", f"{lines} #3"]
+    for _ in ds:
+        pass
+    assert list(ds.digests()) == list(ds.info()) == ds.names
+    assert sum(count for each in ds.digests().values() for count, _ in each.values()) == 310
 
 
 def test_a_field_that_not_all_have(tmp_path):
