@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import operator
 import os
 import sys
@@ -82,10 +83,14 @@ def _fields(given: Iterable[str]) -> list[str]:
 
 
 def _weights(given: Sequence[float]) -> list[int]:
-    total = float(sum(given))
-    if not total > 0 or min(given) < 0:
-        raise ValueError(f"weights are numbers above 0, not {list(given)}")
-    return [round(weight / total * WEIGHT_ONE) for weight in given]
+    try:
+        weights = [float(weight) for weight in given]
+    except (TypeError, ValueError):
+        weights = []
+    total = sum(weights)
+    if not 0 < total < math.inf or min(weights) < 0:
+        raise ValueError(f"weights are numbers above 0, not {given!r}")
+    return [round(weight / total * WEIGHT_ONE) for weight in weights]
 
 
 def _open(url: str, **options: Any) -> _weir.Data:
@@ -209,6 +214,8 @@ class Dataset:
             weights = [1.0] * len(urls)
         if weights is not None and len(weights) != len(urls):
             raise ValueError(f"{len(urls)} datasets and {len(weights)} weights")
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress is a function of (more, total), not {progress!r}")
         if epochs is not None:
             epochs = _whole("epochs", epochs, 1, other=", or None")
         batch_size = _whole("batch_size", batch_size, 1, U64_MAX)
@@ -221,7 +228,7 @@ class Dataset:
         memory = _whole("memory", memory, 0, U64_MAX)
         self._open_options["sample_bytes_max"] = memory
         if verify_key is not None:
-            with open(verify_key, encoding="ascii", errors="replace") as pem:
+            with open(os.fspath(verify_key), encoding="ascii", errors="replace") as pem:
                 self._open_options["verify_key"] = pem.read()
             self._open_options["proof"] = None if proof is None else os.fspath(proof)
         self._weights = None if weights is None else _weights(weights)
@@ -304,6 +311,10 @@ class Dataset:
         return _reduce(self)
 
     # ---- what it is ----
+
+    def __repr__(self) -> str:
+        return (f"<weir.{type(self).__name__} of {', '.join(self.names)}: {self.samples} samples, "
+                f"batches of {self.batch_size}, rank {self.dp_rank} of {self.dp_size}>")
 
     def info(self) -> dict[str, Any]:
         """Format, number of samples and shards, bytes, digest; of several, of each."""
@@ -490,7 +501,7 @@ class Mixture(Dataset):
     """
 
     def __init__(self, parts: dict[str, tuple[Url, float]], **options: Any) -> None:
-        if not isinstance(parts, dict) or not all(
+        if not isinstance(parts, dict) or not parts or not all(
                 isinstance(part, (list, tuple)) and len(part) == 2 for part in parts.values()):
             raise TypeError(f"a Mixture is of {{name: (url, weight)}}, not {parts!r}")
         super().__init__([url for url, _ in parts.values()],

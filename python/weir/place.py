@@ -18,6 +18,8 @@ def _is_data(name: str) -> bool:
 def _of_mesh(mesh: Any) -> tuple[int, int]:
     """Of a DeviceMesh: along those of its dimensions that are named dp, dp_…, data, fsdp, …, or
     its only one if it has no name."""
+    if not hasattr(mesh, "mesh_dim_names"):
+        raise TypeError(f"mesh is a DeviceMesh of torch, not {mesh!r}")
     names = mesh.mesh_dim_names
     dims = [i for i, name in enumerate(names or ()) if _is_data(name)]
     if mesh.ndim == 1 and not names:

@@ -687,12 +687,22 @@ def test_arguments_of_another_kind(lines):
     for url in [], 5, None, [5], {}:
         with pytest.raises(TypeError, match="^url is where a dataset is"):
             weir.Dataset(url)
-    for parts in {"a": lines}, {"a": (lines,)}, [lines], None:
+    for parts in {"a": lines}, {"a": (lines,)}, [lines], {}, None:
         with pytest.raises(TypeError, match="^a Mixture is of {name: .url, weight.}"):
             weir.Mixture(parts)
     with pytest.raises(TypeError, match="^options is a dict"):
         weir.Dataset(lines, options="seq_len=4")
+    with pytest.raises(TypeError, match="^mesh is a DeviceMesh"):
+        weir.Dataset(lines, mesh=5)
+    with pytest.raises(TypeError, match="^progress is a function"):
+        weir.Dataset(lines, progress=5)
+    with pytest.raises(TypeError):
+        weir.Dataset(lines, verify_key=2)  # no file descriptor
+    for weight in "x", None, -1, 0, float("nan"), float("inf"):
+        with pytest.raises(ValueError, match="^weights are numbers above 0, not "):
+            weir.Mixture({"a": (lines, weight)})
     ds = weir.Dataset(lines)
+    assert repr(ds) == f"<weir.Dataset of {lines}: {N} samples, batches of 1, rank 0 of 1>"
     for state in None, "state", 5:
         with pytest.raises(TypeError, match="^a state is what state_dict"):
             ds.load_state_dict(state)
