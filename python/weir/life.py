@@ -9,9 +9,11 @@ import hashlib
 import os
 import secrets
 import sys
-from typing import Any, Optional, Union
+import time
+from typing import Any, Callable, Optional, Union
 
 TOKEN_BYTES = 16
+PAUSE_MAX_S = 0.5
 _opened: dict[str, int] = {}  # how often a run was opened in this process
 
 
@@ -48,17 +50,48 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:TOKEN_BYTES]
 
 
-def _from_store(run: str, rank: int) -> Optional[bytes]:
-    """Rank 0 makes one up and leaves it in the job's key-value store."""
+def _await(store: Any, key: str, again: Callable[[], Any], whom: str) -> str:
+    """What stands under the key, as soon as there is something: until then, again() each time."""
+    pause_s, end_s = 0.01, time.monotonic() + store.timeout.total_seconds()
+    while True:
+        again()
+        if store.check([key]):
+            return store.get(key).decode()
+        if time.monotonic() > end_s:
+            raise TimeoutError(f"{whom} has not joined within {store.timeout}: all ranks make the "
+                               "first save together")
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+
+def _tell(store: Any, key: str, ranks: int) -> str:
+    """Rank 0 makes the token up, and answers each rank's question."""
+    token = secrets.token_hex(TOKEN_BYTES)
+    for rank in range(1, ranks):
+        store.delete_key(f"{key}/{rank}")  # that of an earlier life
+    for rank in range(1, ranks):
+        question = _await(store, f"{key}/{rank}", lambda: None, f"rank {rank}")
+        store.set(f"{key}/{rank}/{question}", token)
+    return token
+
+
+def _ask(store: Any, key: str, rank: int) -> str:
+    """Asks again and again: rank 0 may have taken the question for one of an earlier life."""
+    question = secrets.token_hex(TOKEN_BYTES)
+    return _await(store, f"{key}/{rank}/{question}",
+                  lambda: store.set(f"{key}/{rank}", question), "rank 0")
+
+
+def _from_store(run: str, rank: int, ranks: int) -> Optional[bytes]:
+    """By the job's key-value store. torchrun's outlives its workers, and with it what those of
+    earlier lives left: only what answers one's own question is of this life."""
     dist = process_group()
     if dist is None:
         return None
     store = dist.distributed_c10d._get_default_store()
     _opened[run] = _opened.get(run, 0) + 1
     key = f"weir/{run}/{_opened[run]}"
-    if rank == 0:
-        store.set(key, secrets.token_hex(TOKEN_BYTES))
-    return bytes.fromhex(store.get(key).decode())
+    return bytes.fromhex(_ask(store, key, rank) if rank else _tell(store, key, ranks))
 
 
 def _from_environment(run: str) -> Optional[bytes]:
@@ -83,7 +116,7 @@ def token_for(run: str, rank: int, ranks: int,
         return _digest(token if isinstance(token, str) else token.hex())
     if ranks == 1:
         return None
-    found = _from_store(run, rank) or _from_environment(run)
+    found = _from_store(run, rank, ranks) or _from_environment(run)
     if found is None:
         raise ValueError(
             f"{ranks} ranks need a token that they share and that is new with each start of the "
