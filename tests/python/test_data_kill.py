@@ -1,6 +1,7 @@
-"""A training loop is killed fifty times, with the position of its data in its checkpoints: what it
-was given of each epoch is what one gets that nobody kills. Each life may have another number of
-ranks, each with a checkpointer of its own; they share a process, so that it dies at once."""
+"""A training loop is killed fifty times, anywhere in a step, with the position of its data in its
+checkpoints: what it was given of each epoch is what one gets that nobody kills. Each life may have
+another number of ranks, each with a checkpointer of its own; they share a process, so that it dies
+at once."""
 import contextlib
 import json
 import multiprocessing
@@ -8,6 +9,7 @@ import os
 import random
 import signal
 import subprocess
+import time
 
 import pytest
 import weir
@@ -15,7 +17,7 @@ import weir
 np = pytest.importorskip("numpy")
 
 N, BATCH, EPOCHS, KILLS = 497, 6, 4, 50  # 332 steps, which 50 lives of 1 to 9 do not get to
-STEPS_MOST = 9                           # of a life
+STEPS_MOST = 9                           # that a life begins
 RARELY = 50                              # steps between saves of who is not killed
 
 
@@ -85,25 +87,32 @@ def begin(hears, *args):
     train(*args)
 
 
-def live(context, *args, steps=None):
-    """One life of it, in a process that has opened nothing yet; killed after so many steps. How it
-    ended, and at which position it began."""
+def live(context, *args, steps=None, chance=None):
+    """One life of it, in a process that has opened nothing yet; killed in the step that comes after
+    so many. How it ended, at which position it began, and whether it was killed before it said
+    that this step was done."""
     hears, told = context.Pipe()
     child = context.Process(target=begin, args=(hears, *args, told))
+    start = time.monotonic()
     child.start()
     told.close()
-    began = None
+    began, is_cut = None, False
     try:
-        began = hears.recv()
-        while steps is None or steps > 0:
+        began, took = hears.recv(), [time.monotonic() - start]
+        while steps is None or len(took) <= steps:
+            start = time.monotonic()
             hears.recv()
+            took.append(time.monotonic() - start)
             hears.send("go on")
-            steps = None if steps is None else steps - 1
+        time.sleep(chance.random() * chance.choice(took))
         os.kill(child.pid, signal.SIGKILL)
-    except EOFError:
+        is_cut = True
+        hears.recv()
+        is_cut = False
+    except (EOFError, ConnectionResetError):
         pass  # it has ended
     child.join()
-    return child.exitcode, began
+    return child.exitcode, began, is_cut
 
 
 @pytest.mark.parametrize("kind, worlds", [("jsonl", [1]), ("mds", [1, 2, 3])])
@@ -115,14 +124,16 @@ def test_killed_training_sees_each_sample_once(tmp_path, monkeypatch, weir_bin, 
     chance = random.Random(seed)
     write_lines(data) if kind == "jsonl" else write_mds(data, weir_bin)
     calm, wild = str(tmp_path / "calm"), str(tmp_path / "wild")
-    assert live(context, data, str(tmp_path / "store1"), calm, 1, RARELY) == (0, 0)
-    store, starts = str(tmp_path / "store2"), []
+    assert live(context, data, str(tmp_path / "store1"), calm, 1, RARELY) == (0, 0, False)
+    store, starts, cuts = str(tmp_path / "store2"), [], 0
     for _ in range(KILLS):
-        ended, began = live(context, data, store, wild, chance.choice(worlds), 2,
-                            steps=chance.randrange(1, STEPS_MOST + 1))
+        ended, began, is_cut = live(context, data, store, wild, chance.choice(worlds), 2,
+                                    steps=chance.randrange(STEPS_MOST), chance=chance)
         assert ended == -signal.SIGKILL
         starts.append(began)
-    ended, began = live(context, data, store, wild, worlds[-1], RARELY)
+        cuts += is_cut
+    print("killed within a step:", cuts)
+    ended, began, _ = live(context, data, store, wild, worlds[-1], RARELY)
     assert ended == 0
     # Lives do resume, from further and further on, beyond the ends of epochs.
     starts.append(began)
