@@ -1,8 +1,10 @@
 """A loop that is stopped between the library and its caller: by a signal, by what is wrong with a
 batch, by another thread. What nobody got is not delivered, and comes with the next loop."""
+import contextlib
 import json
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -105,14 +107,52 @@ def test_a_batch_that_cannot_be_made_is_not_delivered(lines, monkeypatch):
 
 
 def hold_up(lines, delay):
-    """Its reads take a while."""
+    """Its reads take a while; it is indexed before."""
+    weir.Dataset(lines).close()
     return f"file://{lines}?fault_ops=read&fault_delay={delay}"
 
 
+def is_waiting(ds):
+    return ds._loader is not None and ds._loader.busy
+
+
+@contextlib.contextmanager
+def beside(act):
+    """Another thread does this meanwhile, over and over. While it does not wait itself, nobody else
+    has the interpreter: what it has just seen is still so."""
+    over, interval = threading.Event(), sys.getswitchinterval()
+
+    def run():
+        while not over.wait(0.001):
+            act()
+
+    thread = threading.Thread(target=run)
+    sys.setswitchinterval(1000)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+
+
+@pytest.fixture
+def on_alarm():
+    before = signal.getsignal(signal.SIGALRM)
+    yield lambda handler: signal.signal(signal.SIGALRM, handler)
+    signal.signal(signal.SIGALRM, before)
+
+
+def alarm():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+
+
+@pytest.mark.parametrize("delay", ["20ms", "250ms"])  # shorter and longer than it waits at a time
 @pytest.mark.parametrize("raises", [True, False])
-def test_a_signal_just_when_the_batch_comes(lines, raises):
-    """Its handler runs when the wait is over, before anybody has the batch. What it saves, as one
-    that is told to end does, begins with that batch."""
+def test_a_signal_until_the_batch_comes(lines, on_alarm, raises, delay):
+    """Its handler runs while it waits, or when the wait is over, before anybody has the batch. What
+    it saves, as one that is told to end does, begins with that batch."""
     class Stop(Exception):
         pass
 
@@ -123,99 +163,113 @@ def test_a_signal_just_when_the_batch_comes(lines, raises):
         if raises:
             raise Stop
 
-    before = signal.signal(signal.SIGALRM, stop)
-    ds = weir.Dataset(hold_up(lines, "60ms"), batch_size=N, seed=1, epochs=1)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
+    on_alarm(stop)
+    ds = weir.Dataset(hold_up(lines, delay), batch_size=N, seed=1, epochs=1, shuffle=False)
+    before = ds.state_dict()
+    with beside(lambda: is_waiting(ds) and alarm()):
         if raises:
             with pytest.raises(Stop):
                 next(iter(ds))
         else:
             assert len(next(iter(ds))["id"]) == N
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert saved[0]["position"] == 0 and saved[0]["parts"][0]["epochs"] == []
+    assert saved and all(state == before for state in saved)
+    assert before["position"] == 0 and before["parts"][0]["epochs"] == []
     assert ds.state_dict()["position"] == (0 if raises else N)
-    ds.load_state_dict(saved[0])
+    ds.load_state_dict(saved[-1])
     batch, = ds
     assert sorted(batch.numbers.tolist()) == list(range(N))
     assert ds.digests()[0][0] == N
 
 
-def test_a_signal_while_it_closes(lines):
+def test_a_signal_while_it_closes(lines, on_alarm):
     """Closing waits for reads: a handler that asks where it is then, and raises, loses nothing."""
-    asked = []
+    asked, where = [], []
 
-    def stop(*_):
+    def stop(_, frame):
         asked.append(ds.state_dict()["position"])
+        where.append(frame.f_globals["__name__"])
         raise KeyboardInterrupt
 
-    ds = weir.Dataset(hold_up(lines, "200ms"), batch_size=1, seed=1, threads=2)
-    next(iter(ds))
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        try:
+    def close():
+        ds.close()
+        while not asked:  # there was nothing to wait for
+            time.sleep(0.01)
+
+    on_alarm(stop)
+    while "weir.data" not in where and len(where) < 50:
+        asked.clear()
+        ds = weir.Dataset(hold_up(lines, "20ms"), batch_size=1, seed=1, threads=2)
+        next(iter(ds))
+        with beside(lambda: ds._loader is None and not asked and alarm()):
+            with pytest.raises(KeyboardInterrupt):
+                close()
+        assert asked == [1] and ds.state_dict()["position"] == 1
+        ds.close()
+        assert ds.digests()[0][0] == 1
+    assert "weir.data" in where
+
+
+def test_a_signal_anywhere_in_close(lines):
+    """In front of each line of it, until there are no more."""
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_globals["__name__"] not in ("weir.data", "weir.position"):
+            return None
+        left -= event == "line"
+        if left == 0 and event == "line":
+            sys.settrace(None)
+            asked.append(ds.state_dict()["position"])
+            raise KeyboardInterrupt
+        return trace
+
+    asked, lines_run, left = [], 0, 0
+    while left == 0:
+        lines_run += 1
+        ds, left = dataset(lines), lines_run
+        next(iter(ds))
+        sys.settrace(trace)
+        with contextlib.suppress(KeyboardInterrupt):
             ds.close()
-            time.sleep(0.1)  # if there was nothing to wait for
-        except KeyboardInterrupt:
-            pass
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert asked == [1] and ds.state_dict()["position"] == 1
-    ds.close()
-    assert ds.digests()[0][0] == 1
+        sys.settrace(None)
+        assert ds.state_dict()["position"] == BATCH
+        ds.close()
+        assert ds.digests()[0][0] == BATCH
+    assert asked == [BATCH] * (lines_run - 1) and lines_run > 5
 
 
 def test_where_it_is_may_be_asked_while_it_waits(lines):
-    """By a signal's handler, as one that saves before it is ended, and by another thread."""
-    asked = []
-    before = signal.signal(signal.SIGALRM, lambda *_: asked.append(ds.state_dict()["position"]))
-    ds = weir.Dataset(hold_up(lines, "250ms"), batch_size=N, seed=1)
-    seen, over = [], threading.Event()
+    """By another thread; by a signal's handler: see above."""
+    ds, got, seen = weir.Dataset(hold_up(lines, "20ms"), batch_size=BATCH, epochs=1), [], []
 
-    def watch():
-        while not over.wait(0.02):
-            seen.append(ds.stats())
+    def ask():
+        if is_waiting(ds):
+            seen.append((len(got), ds.state_dict()["position"], ds.stats()["samples"]))
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.15, 0.05)
-        assert len(next(iter(ds))["id"]) == N
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        over.set()
-        watcher.join()
-    assert asked and set(asked) == {0} and seen  # nobody had the batch yet
-    assert ds.state_dict()["position"] == N
+    with beside(ask):
+        for batch in ds:
+            got += batch.numbers.tolist()
+    assert sorted(got) == list(range(N)) and seen
+    for had, position, samples in seen:  # a batch may be there that is not yet handed on
+        assert position == had and had <= samples <= had + BATCH
 
 
 def test_a_close_that_comes_too_early_changes_nothing(lines):
     """Another thread cannot close what waits; the loop goes on, and delivers each sample once."""
-    ds, got, errors = weir.Dataset(hold_up(lines, "250ms"), batch_size=BATCH, epochs=1), [], []
-    over = threading.Event()
+    ds, got, said = weir.Dataset(hold_up(lines, "20ms"), batch_size=BATCH, epochs=1), [], []
 
     def close():
-        while not errors and not over.is_set():
-            if ds._loader is not None and ds._loader.busy:  # for as long as a read takes
-                try:
-                    ds.close()
-                except ValueError as error:
-                    errors.append(str(error))
+        if is_waiting(ds) and len(said) < 5:
+            try:
+                ds.close()
+                said.append("closed")
+            except ValueError as error:
+                said.append(str(error))
 
-    closer = threading.Thread(target=close)
-    closer.start()
-    try:
+    with beside(close):
         for batch in ds:
             got += batch.numbers.tolist()
-    finally:
-        over.set()
-        closer.join()
-    assert sorted(got) == list(range(N)) and "waits for its next batch" in errors[0]
+    assert sorted(got) == list(range(N))
+    assert said and all("waits for its next batch" in text for text in said)
 
 
 def test_a_child_that_goes_on_with_its_parents_loop_is_told(lines):
