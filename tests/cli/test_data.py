@@ -380,6 +380,44 @@ def test_bombs(data):
     assert peak < 64 << 20
 
 
+def bytes_read(data, *args):
+    """By one run, by system calls of all its threads; what every run reads is taken off."""
+    def run(*args):
+        process = data.start(*args, env={"WEIR_IO": "threads"}, stdout=subprocess.DEVNULL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with open(f"/proc/{process.pid}/io") as file:
+            read, = (int(line.split()[1]) for line in file if line.startswith("rchar:"))
+        assert process.wait() == 0
+        return read
+    return run(*args) - run("--version")
+
+
+def foreign(data, tmp_path, form, shard_size):
+    """A dataset that is not Weir's own: the sizes of its shards."""
+    rng = random.Random(form)
+    data.file("lines/a.jsonl", "".join(
+        json.dumps({"id": i, "text": rng.randbytes(2500).hex()}) + "\n" for i in range(2000)))
+    data("data", "pack", "lines", "packed", "--format", form, "--shard-size", shard_size)
+    for path in (tmp_path / "packed").iterdir():
+        if path.is_file() and path.suffix != ".weir":
+            data.file(f"d/{path.name}", path.read_bytes())
+    return [path.stat().st_size for path in (tmp_path / "d").iterdir() if path.suffix != ".json"]
+
+
+@pytest.mark.parametrize("form", ["wds", "tfrecord", "jsonl"])
+def test_an_index_costs_one_reading(data, tmp_path, form):
+    sizes = foreign(data, tmp_path, form, "1M")
+    assert len(sizes) >= 10
+    assert 0.95 < bytes_read(data, "data", "index", "d") / sum(sizes) < 1.01
+    assert bytes_read(data, "data", "index", "d") / sum(sizes) < 0.01  # it is kept
+
+
+def test_an_index_of_mds_costs_the_heads(data, tmp_path):
+    sizes = foreign(data, tmp_path, "mds", "4M")
+    assert len(sizes) == 3 and sum(sizes) > 9 << 20
+    assert bytes_read(data, "data", "index", "d") < 1.05 * (len(sizes) << 20)  # a read of each
+
+
 def parts(tmp_path):
     """Parts of indexes that are sealed."""
     return list((tmp_path / "cache/.weir/seal").glob("data/*/*.part/*~"))
