@@ -239,6 +239,46 @@ def test_every_position_is_resumed(lines):
             assert ds.digests() == total
 
 
+def test_every_sample_is_resumed_by_any_world(tmp_path):
+    """Batches of one sample, at every position of an epoch: by new ones, and by those that were
+    there, which go on, and then go back."""
+    count, path = 24, tmp_path / "few"
+    path.mkdir()
+    for first in (0, 11):
+        write_lines(path / f"{first:02}.jsonl", first, count - 11 if first else 11)
+
+    def world(ranks):
+        return [weir.Dataset(path, seed=5, lanes=3, window=4, dp_rank=rank, dp_size=ranks)
+                for rank in range(ranks)]
+
+    def steps(sets, many):
+        """What all ranks get in each; which of them has which is another matter."""
+        return [sorted(numbers(row)) for row in zip(*[take(ds, many) for ds in sets])]
+
+    def expected(begin, end, ranks):
+        return [sorted(whole[i:i + ranks]) for i in range(begin, end - ranks + 1, ranks)]
+    (one,) = world(1)
+    end = 2 * count
+    whole = [number for number, in steps([one], end)]
+    assert sorted(whole[:count]) == [*range(count)] != whole[:count] != whole[count:]
+    for before, after in (1, 1), (1, 2), (2, 1), (2, 2):
+        for at in range(0, count + 1, before):
+            first, second = world(before), world(after)
+            assert steps(first, at // before) == expected(0, at, before)
+            states = json.loads(json.dumps([ds.state_dict() for ds in first]))
+            for ds in second:
+                ds.load_state_dict(states)
+            rest = steps(second, (end - at) // after)
+            assert rest == expected(at, end, after)
+            if at + len(rest) * after == end:
+                merged = weir.merge_states([ds.state_dict() for ds in second])
+                assert merged["parts"] == one.state_dict()["parts"]
+            assert steps(first, (end - at) // before) == expected(at, end, before)
+            for ds in first:
+                ds.load_state_dict(states)
+            assert steps(first, (end - at) // before) == expected(at, end, before)
+
+
 def test_large_batches_are_the_same_bytes(tmp_path):
     """What does not fit a processor's cache is copied another way, and summed meanwhile."""
     values = [random.Random(i).randbytes(9000 + 37 * i) for i in range(60)]
