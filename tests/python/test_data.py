@@ -66,6 +66,12 @@ def take(ds, count):
     return got
 
 
+def is_view(array, batch):
+    """Of the batch's own memory."""
+    array, memory = np.asarray(array), np.frombuffer(batch._place[0], "u1")
+    return array.nbytes > 0 and np.shares_memory(array, memory)
+
+
 def test_batches_have_columns(lines):
     with weir.Dataset(lines, batch_size=10, shuffle=False) as ds:
         batch = next(iter(ds))
@@ -77,6 +83,9 @@ def test_batches_have_columns(lines):
         assert batch.numbers.tolist() == list(range(10)) and batch.position == 0
         assert set(batch.epochs) == {0} and batch.parts is None
         assert batch["id"].flags.writeable and batch["id"].ctypes.data % 64 == 0
+        assert all(is_view(array, batch) for array in (
+            batch["id"], batch["pair"], batch["text"].data, batch["some"][3],
+            batch.numbers, batch.epochs))
 
 
 def test_batches_can_be_copied_and_sent(lines):
@@ -95,18 +104,20 @@ def test_batches_can_be_copied_and_sent(lines):
 
 def test_ragged_bytes_share_memory(files):
     ds = weir.Dataset(files, format="files", batch_size=50, shuffle=False, fields=["data"])
-    column = next(iter(ds))["data"]
+    batch = next(iter(ds))
+    column = batch["data"]
     order = sorted(range(50), key=lambda i: (i % 3, i))
     assert [bytes(value) for value in column] == [bytes([i]) * i for i in order]
     assert column.tolist() == [bytes([i]) * i for i in order]
     assert isinstance(column[-1], memoryview)
+    assert is_view(column[-1], batch) and is_view(column.data, batch)
     assert column.offsets.tolist() == [0, *np.cumsum(order)]
     assert column.data.tobytes() == b"".join(column.tolist())
     assert [bytes(value) for value in column[2:40:3]] == [bytes([i]) * i for i in order[2:40:3]]
     assert column[48:60] == list(column)[48:] and column[9:3] == []
     assert column[np.int64(3)] == column[3]
     kept = column[7]
-    del column
+    del batch, column
     assert bytes(kept) == bytes([order[7]]) * order[7]
     with pytest.raises(IndexError):
         next(iter(ds))["data"][50]

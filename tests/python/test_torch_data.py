@@ -57,10 +57,21 @@ def ids(batches):
 
 
 def test_tensors_are_views(lines):
-    batch = next(iter(dataset(lines, as_torch=True, shuffle=False)))
+    path = lines.parent / "arrays"
+    path.mkdir()
+    (path / "a.jsonl").write_text("".join(
+        json.dumps({"id": i, "some": list(range(i + 1)), "text": f"line {i}"}) + "\n"
+        for i in range(8)))
+    batch = next(iter(dataset(path, as_torch=True, shuffle=False)))
     assert torch.is_tensor(batch["id"]) and batch["id"].tolist() == list(range(8))
-    assert batch["id"].numpy().base is not None
-    assert batch["text"][3] == "line 3"
+    assert batch["text"][3] == "line 3" and batch["some"][2].tolist() == [0, 1, 2]
+    memory = np.frombuffer(batch._place[0], "u1")
+    for tensor in batch["id"], batch["some"].data, batch["some"][3], batch["text"].data:
+        begin = tensor.data_ptr() - memory.ctypes.data
+        assert 0 <= begin <= memory.size - tensor.nbytes and tensor.nbytes
+        assert np.shares_memory(tensor.numpy(), memory)
+    batch["some"].data[-1] = 77  # as is seen by all who look there
+    assert batch["some"][7].tolist() == [*range(7), 77]
     sample = dataset(lines, as_torch=True)[5]
     assert torch.is_tensor(sample["id"]) and int(sample["id"]) == 5
 
@@ -97,6 +108,23 @@ def test_any_position_is_resumed_by_any_world(chunks):
             assert ids(batch for row in rows for batch in row) == expected, (at, before, after)
             merged = weir.merge_states([ds.state_dict() for ds in second])
             assert merged["parts"] == whole.state_dict()["parts"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument")  # without a GPU
+def test_batches_that_the_loader_pins(lines, workers):
+    """They are the same, pinned or not."""
+    expected = list(dataset(lines, as_torch=True))
+    got = list(DataLoader(dataset(lines, as_torch=True), batch_size=None, num_workers=workers,
+                          multiprocessing_context="fork" if workers else None, pin_memory=True))
+    assert len(got) == len(expected) == 13
+    for batch, other in zip(got, expected):
+        assert list(batch) == list(other) == ["id", "text"]
+        assert torch.is_tensor(batch["id"]) and torch.equal(batch["id"], other["id"])
+        assert batch["id"].is_pinned() == torch.cuda.is_available()
+        assert batch["text"].tolist() == other["text"].tolist()
+        assert batch.numbers.tolist() == other.numbers.tolist()
+        assert batch.position == other.position
 
 
 def test_spawned_workers_that_stay(lines):
