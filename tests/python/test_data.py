@@ -616,10 +616,38 @@ def test_bounds(lines):
         assert ds.stats()["memory_bytes"] <= 4 << 20
     stats = ds.stats()
     assert stats["samples"] == 104 and stats["threads"] == 1
-    assert stats["stall_read_s"] + stats["stall_decode_s"] + stats["stall_queue_s"] >= 0
+    waited = stats["stall_read_s"] + stats["stall_decode_s"] + stats["stall_queue_s"]
+    assert (waited > 0) == (stats["stalls"] > 0)
     assert sum(count for _, count in stats["read_sizes"]) == stats["reads"] > 0
     ways = [stats[f"{way}_bytes"] for way in ("cached", "buffered", "direct")]
     assert sum(ways) >= stats["read_bytes"] > 0
+
+
+def waits(url, **options):
+    """What one thread was waited for, in seconds."""
+    with weir.Dataset(url, threads=1, prefetch=1, epochs=4, **options) as ds:
+        for _ in ds:
+            pass
+        stats = ds.stats()
+    assert stats["stalls"] > 0
+    return [stats[f"stall_{cause}_s"] for cause in ("read", "decode", "queue")]
+
+
+def test_what_is_waited_for(tmp_path):
+    """Reads that take a while; a shard that is decompressed; room for the next batch, which is not
+    planned before the one before it is delivered: of so many samples there is one at a time."""
+    for name in "tokens", "packed":
+        (tmp_path / name).mkdir()
+    (tmp_path / "tokens/train.bin").write_bytes(bytes(600002))
+    with gzip.open(tmp_path / "packed/a.jsonl.gz", "wt", 1) as file:
+        file.writelines(json.dumps({"id": i, "text": "x" * 4000}) + "\n" for i in range(5000))
+    read, _, _ = waits(f"file://{tmp_path}/tokens?fault_ops=read&fault_delay=20ms", seq_len=999,
+                       batch_size=32, shuffle=False)
+    assert read > 0
+    read, decode, _ = waits(tmp_path / "packed", batch_size=32)
+    assert read == 0 < decode
+    _, _, queue = waits(tmp_path / "tokens", seq_len=1, batch_size=150000)
+    assert queue > 0
 
 
 def test_kept_batches_are_not_written_over(lines):
