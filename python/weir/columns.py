@@ -17,7 +17,7 @@ MIXED = "its values have different kinds or dtypes: take them one by one"
 def _numpy() -> Any:
     try:
         import numpy
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ImportError("arrays of a dataset need numpy") from error
     return numpy
 
@@ -151,16 +151,13 @@ class Ragged:
 
     def __reduce__(self) -> Any:
         """For another process: without the batch's memory."""
-        if self._row[6] < 0 or self._row[1] == ARRAY or self._has_none():
+        if self._row[6] < 0 or self._row[1] == ARRAY:
             return Copied, (self.tolist(),)
         np = _numpy()
-        return copied, (self._row[1], np.asarray(self.data), np.asarray(self.offsets),
-                        self._as_torch)
-
-    def _has_none(self) -> bool:
-        """Some have no value, which looks as one of no bytes does."""
-        ends = _numpy().asarray(self.offsets)
-        return any(self[int(i)] is None for i in (ends[1:] == ends[:-1]).nonzero()[0])
+        ends = np.asarray(self.offsets)
+        empty = (ends[1:] == ends[:-1]).nonzero()[0].tolist()  # as no value looks, too
+        return copied, (self._row[1], np.asarray(self.data), ends, self._as_torch,
+                        [i for i in empty if self[i] is None])
 
     def __repr__(self) -> str:
         return f"<Ragged: {self._length} values>"
@@ -177,17 +174,18 @@ class Copied(list[Any]):
 
     def _join(self) -> None:
         """Of arrays of one dtype: into one."""
+        if self._data is not None:
+            return
         np = _numpy()
-        arrays = [np.asarray(value) for value in self if value is not None]
-        if self._data is None and (not arrays or len({array.dtype for array in arrays}) > 1
-                                   or len(arrays) < len(self)):
+        given = [value for value in self if value is not None]
+        arrays = [np.asarray(value) for value in given]
+        if len({array.dtype for array in arrays}) != 1:
             raise ValueError(MIXED)
-        if self._data is None:
-            sizes = np.cumsum([0, *(array.size for array in arrays)])
-            self._data = np.concatenate([array.ravel() for array in arrays])
-            self._offsets = sizes.astype("i8")
-            if not isinstance(self[0], np.ndarray):
-                self._data, self._offsets = _tensor(self._data), _tensor(self._offsets)
+        sizes = [0 if value is None else np.asarray(value).size for value in self]
+        self._data = np.concatenate([array.ravel() for array in arrays])
+        self._offsets = np.cumsum([0, *sizes]).astype("i8")
+        if not isinstance(given[0], np.ndarray):
+            self._data, self._offsets = _tensor(self._data), _tensor(self._offsets)
 
     @property
     def data(self) -> Any:
@@ -203,11 +201,14 @@ class Copied(list[Any]):
         return Copied, (self.tolist(),), {"_data": self._data, "_offsets": self._offsets}
 
 
-def copied(kind: int, data: Any, offsets: Any, as_torch: bool) -> Copied:
-    """Of bytes, texts or JSON: all in one, and where each begins."""
+def copied(kind: int, data: Any, offsets: Any, as_torch: bool, missing: list[int]) -> Copied:
+    """Of bytes, texts or JSON: all in one, where each begins, and which have no value."""
     view, ends = memoryview(data), offsets.tolist()
+    kinds = [kind] * (len(ends) - 1)
+    for i in missing:
+        kinds[i] = NONE
     values = Copied(value_of(kind, "", (), view[begin:end], False)
-                    for begin, end in zip(ends, ends[1:]))
+                    for kind, begin, end in zip(kinds, ends, ends[1:]))
     values._data = _tensor(data) if as_torch else data
     values._offsets = _tensor(offsets) if as_torch else offsets
     return values
@@ -274,7 +275,7 @@ class Maker:
             return []
         if shape is None:
             none = name, kind, dtype, None, 0, 0, min(row[6], 0)
-            return Ragged(bytes(8), 0, none, 0, self.as_torch)
+            return Ragged(bytearray(8), 0, none, 0, self.as_torch)
         array = _numpy().empty((0, *shape), dtype)
         return _tensor(array) if self.as_torch else array
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import functools
 import math
 import operator
@@ -16,7 +17,7 @@ from . import _weir
 from .columns import Batch, Maker, Ragged, is_none, value_of
 from .passed import Passed
 from .place import data_parallel
-from .position import FULL, Position, merge_states, worker_states
+from .position import FULL, Position, Tally, merge_states, worker_states
 
 Url = Union[str, "os.PathLike[str]"]
 THREADS_MAX, PREFETCH_MAX = 256, 4096  # of a loader
@@ -38,9 +39,12 @@ def _whole(name: str, value: Any, least: int, most: int = U32_MAX, other: str = 
 
 def _yes(name: str, value: Any) -> bool:
     """A yes or no, numpy's too; a string is neither."""
-    if isinstance(value, (str, bytes)) or value not in (True, False):
-        raise ValueError(f"{name} is True or False, not {value!r}")
-    return bool(value)
+    try:
+        if not isinstance(value, (str, bytes)) and value in (True, False):
+            return bool(value)
+    except ValueError:  # an array
+        pass
+    raise ValueError(f"{name} is True or False, not {value!r}")
 
 
 def _urls(given: Any) -> list[str]:
@@ -48,7 +52,10 @@ def _urls(given: Any) -> list[str]:
     if not isinstance(several, (list, tuple)) or not several or \
             not all(isinstance(url, (str, os.PathLike)) for url in several):
         raise TypeError(f"url is where a dataset is, or a list of such, not {given!r}")
-    return [os.fspath(url) for url in several]
+    found = [os.fspath(url) for url in several]
+    if not all(isinstance(url, str) for url in found):
+        raise TypeError(f"url is text, not {given!r}")
+    return found
 
 
 def _named(urls: list[str]) -> list[str]:
@@ -61,8 +68,12 @@ def _options(given: Optional[dict[str, Any]], **more: Any) -> Optional[str]:
     """As the library takes them."""
     if given is not None and not isinstance(given, dict):
         raise TypeError(f"options is a dict, as in options={{'seq_len': 1024}}, not {given!r}")
-    found = {**more, **(given or {})}
-    return "&".join(f"{key}={value}" for key, value in found.items() if value is not None) or None
+    found = {key: value for key, value in more.items() if value is not None}
+    for key, value in (given or {}).items():
+        if found.setdefault(key, value) != value:
+            raise ValueError(f"{key} is given twice: {found[key]!r}, and {value!r} in options")
+    return "&".join(f"{key}={int(value) if isinstance(value, bool) else value}"
+                    for key, value in found.items() if value is not None) or None
 
 
 def _order(seed: Any, shuffle: Any, lanes: Any, window: Any) -> dict[str, Any]:
@@ -76,21 +87,25 @@ def _order(seed: Any, shuffle: Any, lanes: Any, window: Any) -> dict[str, Any]:
 def _fields(given: Iterable[str]) -> list[str]:
     if isinstance(given, (str, bytes)):
         raise TypeError(f"fields is a list of names: give [{given!r}], not {given!r}")
-    names = list(given)
-    if not names or len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
+    names = list(given) if isinstance(given, Iterable) else []
+    if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
         raise ValueError(f"fields are names, each once, not {names!r}; without fields= it is all")
     return names
 
 
-def _weights(given: Sequence[float]) -> list[int]:
+def _weights(given: Any, count: int) -> Optional[list[int]]:
+    """Of a mixture; of one dataset they say nothing."""
     try:
-        weights = [float(weight) for weight in given]
+        weights = [] if isinstance(given, (str, bytes)) else [float(weight) for weight in given]
     except (TypeError, ValueError):
         weights = []
-    total = sum(weights)
-    if not 0 < total < math.inf or min(weights) < 0:
+    if not weights or not all(0 < weight < math.inf for weight in weights):
         raise ValueError(f"weights are numbers above 0, not {given!r}")
-    return [round(weight / total * WEIGHT_ONE) for weight in weights]
+    if len(weights) != count:
+        raise ValueError(f"{count} dataset{'s' if count > 1 else ''} and {len(weights)} weights")
+    if count == 1:
+        return None
+    return [round(weight / sum(weights) * WEIGHT_ONE) for weight in weights]
 
 
 def _open(url: str, **options: Any) -> _weir.Data:
@@ -210,10 +225,7 @@ class Dataset:
                  progress: Optional[Callable[[int, int], Any]] = None) -> None:
         self.urls = urls = _urls(url)
         self.names = _named(urls)
-        if weights is None and len(urls) != 1:
-            weights = [1.0] * len(urls)
-        if weights is not None and len(weights) != len(urls):
-            raise ValueError(f"{len(urls)} datasets and {len(weights)} weights")
+        self._weights = _weights([1.0] * len(urls) if weights is None else weights, len(urls))
         if progress is not None and not callable(progress):
             raise TypeError(f"progress is a function of (more, total), not {progress!r}")
         if epochs is not None:
@@ -231,7 +243,8 @@ class Dataset:
             with open(os.fspath(verify_key), encoding="ascii", errors="replace") as pem:
                 self._open_options["verify_key"] = pem.read()
             self._open_options["proof"] = None if proof is None else os.fspath(proof)
-        self._weights = None if weights is None else _weights(weights)
+        elif proof is not None:
+            raise ValueError("proof= is checked with a key: give verify_key=, too")
         self._how: dict[str, Any] = dict(
             batch_size=batch_size, rank=self.dp_rank, ranks=self.dp_size,
             threads=0 if threads is None else _whole("threads", threads, 0, THREADS_MAX),
@@ -240,27 +253,43 @@ class Dataset:
         self._wanted = None if fields is None else _fields(fields)
         self._is_checked = False
         self._maker = Maker(collate, _yes("as_torch", as_torch), _yes("pin_memory", pin_memory))
-        self._pid = 0
+        self._pid = os.getpid()
         self._parts: list[_weir.Data] = []
         self._loader: Optional[_weir.Loader] = None
-        self._passed = Passed()
         self._open_parts(progress)
         self._position = Position(order, [part.info() for part in self._parts],
-                                  self._weights if len(urls) > 1 else None, batch_size,
-                                  self.dp_rank, self.dp_size)
+                                  self._weights, batch_size, self.dp_rank, self.dp_size)
         self._end = FULL  # of the open loader
         self._loop: Optional[tuple[int, int]] = None  # that is under way: its begin and end
         self._begun = self._position.start, self._position.tallies  # see _mark()
+        self._passed = Passed()
+        self._turn = 0         # of a worker: how many loops it has begun
+        self._goes_on = False  # of a worker: with the loop that a state is of
 
     # ---- its life ----
 
-    def _open_parts(self, progress: Optional[Callable[[int, int], Any]] = None) -> None:
+    def _adopt(self) -> None:
+        """In a process that has it from another one: nothing is open here, and it is where the
+        next loop of the other begins, or the one under way began."""
         if self._pid == os.getpid():
             return
-        self._own_loader()
-        self._loader = None  # a parent's: it is not ours to close
-        self._parts = [_open(url, progress=progress, **self._open_options) for url in self.urls]
+        if self._loader is not None:  # a parent's: it is not ours to close
+            self._position.start, self._position.tallies = self._begun
+        worker = _worker_info()
+        if worker is None:
+            if self._passed.used:
+                self._position.start = self._passed.position
+            self._passed = Passed(self._position.start, self._passed.used)
+        elif worker.id:  # what was delivered before is told by one of them
+            self._position.tallies = [Tally() for _ in self._position.tallies]
+        self._loader, self._loop, self._parts = None, None, []
         self._pid = os.getpid()
+
+    def _open_parts(self, progress: Optional[Callable[[int, int], Any]] = None) -> None:
+        self._adopt()
+        if not self._parts:
+            self._parts = [_open(url, progress=progress, **self._open_options)
+                           for url in self.urls]
 
     def _open_loader(self, end: int) -> _weir.Loader:
         """A loader from where we are, if its order is the one that we have."""
@@ -329,7 +358,8 @@ class Dataset:
 
     def __len__(self) -> int:
         """The batches of the loop that is under way, or would begin now."""
-        begin = self._position.now(self._own_loader())
+        self._adopt()
+        begin = self._passed.position
         begin, end = self._loop or (begin, self._position.loop_end(self.epochs, begin))
         return -((begin - end) // self._position.step)
 
@@ -354,72 +384,94 @@ class Dataset:
     # ---- batches ----
 
     def _own_loader(self) -> Optional[_weir.Loader]:
-        """The open one. A parent's is not ours: we are where it was marked."""
-        if self._loader is None or self._pid == os.getpid():
-            return self._loader
-        self._position.start, self._position.tallies = self._begun
-        return None
+        return self._loader if self._pid == os.getpid() else None
 
     def _mark(self) -> None:
-        """Where a copy begins, and a child process: a loop begins or ends here."""
-        loader, position = self._own_loader(), self._position
-        self._begun = position.start, position.tallies
-        if loader is not None:
-            self._begun = position.closed(loader.position(), loader.state(), _worker()[0])
-
-    def _begin(self, is_worker: bool) -> tuple[int, int]:
-        """Begins a loop; returns its own begin and end."""
-        self._open_parts()
+        """A loop begins or ends here. Copies, child processes and workers begin here, too."""
         position = self._position
-        if is_worker:
-            self._loader = None  # of a loop that was left: all workers begin it again together
-            position.start = max(position.start, self._passed.begin(*_worker()))
+        self._begun = position.start, position.tallies
+        if self._loader is not None:
+            self._begun = position.closed(self._loader.position(), self._loader.state(),
+                                          _worker()[0])
+        self._passed.move(self._begun[0])
+
+    def _begin(self) -> tuple[int, int]:
+        """Begins a loop; returns its begin and end."""
+        self._open_parts()
+        if self._passed.position != self._begun[0]:  # workers have gone on
+            self._stop()
+            self._position.start = self._passed.position
+        self._mark()
+        begin = self._begun[0]
+        self._loop = begin, self._position.loop_end(self.epochs, begin)
+        return self._loop
+
+    def _begin_worker(self, workers: int) -> tuple[int, int]:
+        """The same in a worker. What it had open is of a loop that was left: all workers begin
+        that again together, wherever each was."""
+        self._open_parts()
+        position, self._loader = self._position, None
+        self._turn += 1
+        if self._goes_on:
+            self._goes_on = False
         else:
-            self._mark()
-        begin = position.now(self._loader)
-        return begin, position.loop_end(self.epochs, begin)
+            position.start, position.end = self._passed.begin(workers), None
+        self._loop = position.start, position.loop_end(self.epochs)
+        return self._loop
 
     def __iter__(self) -> Iterator[Batch]:
-        worker, is_worker = _worker()[0], _worker_info() is not None
-        loop = self._loop = self._begin(is_worker)
-        is_over = False
+        info = _worker_info()
+        # torchdata asks a worker for its state before it asks for a batch.
+        return self._batches(info, info and self._begin_worker(info.num_workers))
+
+    def _batches(self, info: Any, begun: Optional[tuple[int, int]]) -> Iterator[Batch]:
+        """info: of the worker that has begun the loop."""
+        pid = os.getpid()
+        loop = begun or self._begin()
         try:
-            yield from self._batches(worker, is_worker, loop[1])
-            is_over = True
-        finally:  # a worker may be asked for its state when something was wrong: with its end
-            if self._loop is loop and (is_over or not is_worker):
-                self._loop = None
+            self._maker.begin(info is not None)
+            while self._next_begins() < loop[1]:
+                if os.getpid() != pid:
+                    raise ChildProcessError(errno.ECHILD, "the loop was begun before fork(): begin "
+                                            "one in the child")
+                loader = self._start(FULL if self.epochs is None else loop[1])
+                handed = False
+                try:
+                    self._maker.lend(loader)
+                    batch = loader.next()
+                    if batch is None:
+                        break
+                    made = self._maker.make(batch, self._parts)
+                    del batch
+                    self._check_fields(made)
+                    end_of_it = made.position + 1
+                    # No call from here to the yield, so no signal's handler runs between: it finds
+                    # that nobody has the batch, or that the caller does.
+                    handed = True
+                    loader.reached = end_of_it
+                    yield made
+                    del made
+                except BaseException:
+                    if not handed:
+                        self._stop()  # the next loop begins with what nobody got
+                    raise
+            if info is not None:
+                self._end_worker(info, loop)
+        finally:
+            if info is None and os.getpid() == pid:
+                self._loop = None if self._loop is loop else self._loop
                 self._mark()
 
-    def _batches(self, worker: int, is_worker: bool, end: int) -> Iterator[Batch]:
-        self._maker.begin(is_worker)
-        position = self._position
-        while position.now(self._loader, worker) + worker * position.step < end:
-            loader = self._start(FULL if self.epochs is None else end)
-            handed = False
-            try:
-                self._maker.lend(loader)
-                batch = loader.next()
-                if batch is None:
-                    break
-                made = self._maker.make(batch, self._parts)
-                del batch
-                self._check_fields(made)
-                end_of_it = made.position + 1
-                # No call from here to the yield, so no signal's handler runs between: it finds that
-                # nobody has the batch, or that the caller does.
-                handed = True
-                loader.reached = end_of_it
-                yield made
-                del made
-            except BaseException:
-                if not handed:
-                    self._stop()  # the next loop begins with what nobody got
-                raise
-        if is_worker:
-            self._stop()
-            position.start, position.end = position.after(end), None
-            self._passed.end(*_worker(), position.start)
+    def _next_begins(self) -> int:
+        """Where our next batch does."""
+        worker = _worker()[0]
+        return self._position.now(self._loader, worker) + worker * self._position.step
+
+    def _end_worker(self, info: Any, loop: tuple[int, int]) -> None:
+        self._stop()
+        position, self._loop = self._position, None
+        position.start, position.end = position.after(*loop, self.epochs), None
+        self._passed.end(info.id, info.seed - info.id + self._turn, position.start)
 
     def _check_fields(self, batch: Batch) -> None:
         """Once: wanted fields that are in no sample of the first batch may be misspelt."""
@@ -436,6 +488,7 @@ class Dataset:
     # ---- where it is ----
 
     def _state(self) -> dict[str, Any]:
+        self._adopt()
         if _worker_info() is None and self._passed.used:
             raise RuntimeError("the dataset is read by workers of a DataLoader: only they know "
                                "where they are. Use torchdata's StatefulDataLoader and its "
@@ -449,6 +502,7 @@ class Dataset:
         Workers of a DataLoader have each their own, which the process that began them cannot see:
         there it raises, as soon as they have begun. torchdata's StatefulDataLoader asks them: take
         its state_dict(). Or take num_workers=0: the threads that read ahead are the library's."""
+        self._adopt()
         if not self._position.is_known:  # nothing was read yet: what would be the order?
             self._open_loader(FULL).close()
         return self._state()
@@ -457,10 +511,17 @@ class Dataset:
         """Goes on from there, with any number of ranks. A list: the states of all ranks, or of all
         workers (see worker_states()); digests of epochs then stay complete when their number has
         changed. Before workers are begun: those that run already do not hear of it."""
+        self._adopt()
         self._stop()
-        self._position.load(state, *_worker())
+        info, (worker, workers) = _worker_info(), _worker()
+        next_begins = self._position.load(state, worker, workers)
         self._loop = None
-        self._passed.clear()
+        if info is None:
+            self._passed.load(self._position.start)
+            self._mark()
+        else:
+            self._passed.resume(worker, workers, next_begins)
+            self._goes_on = True
 
     def digests(self) -> Any:
         """What was delivered here of the last epochs: {epoch: (samples, digest)}; of several
@@ -477,12 +538,15 @@ class Dataset:
 
 
 def _reduce(self: Dataset) -> Any:
+    self._adopt()
     position = copy.deepcopy(self._position)
-    if self._loader is not None:
-        position.start, position.tallies = self._begun
-    state = dict(self.__dict__, _loader=None, _parts=[], _pid=0, _position=position, _loop=None)
+    (position.start, position.tallies), passed = self._begun, self._passed
+    if passed.position != self._begun[0]:  # workers have gone on
+        position.start = passed.position
+    state = dict(self.__dict__, _loader=None, _loop=None, _parts=[], _pid=0, _position=position,
+                 _begun=(position.start, position.tallies))
     if get_spawning_popen() is None:  # shared with workers only
-        state["_passed"] = self._passed.used
+        state["_passed"] = passed.used
     return _rebuild, (type(self), state)
 
 
@@ -490,7 +554,7 @@ def _rebuild(cls: type[Dataset], state: dict[str, Any]) -> Dataset:
     self = cls.__new__(cls)
     self.__dict__.update(state)
     if isinstance(self._passed, bool):
-        self._passed = Passed(self._passed)
+        self._passed = Passed(self._begun[0], self._passed)
     return self
 
 
@@ -502,7 +566,8 @@ class Mixture(Dataset):
 
     def __init__(self, parts: dict[str, tuple[Url, float]], **options: Any) -> None:
         if not isinstance(parts, dict) or not parts or not all(
-                isinstance(part, (list, tuple)) and len(part) == 2 for part in parts.values()):
+                isinstance(name, str) and isinstance(part, (list, tuple)) and len(part) == 2
+                for name, part in parts.items()):
             raise TypeError(f"a Mixture is of {{name: (url, weight)}}, not {parts!r}")
         super().__init__([url for url, _ in parts.values()],
                          weights=[weight for _, weight in parts.values()], **options)

@@ -6,8 +6,9 @@ of one that has delivered some of its own.
 """
 from __future__ import annotations
 
+import re
 import warnings
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Union
 
 State = dict[str, Any]
 FORMAT = 1
@@ -70,9 +71,10 @@ class Position:
         length = self.samples * (epochs or 1)
         return ((self.start if start is None else start) // length + 1) * length
 
-    def after(self, end: int) -> int:
-        """Where the first batch begins that does not begin before the end."""
-        return self.start - (self.start - end) // self.step * self.step
+    def after(self, begin: int, end: int, epochs: Optional[int]) -> int:
+        """Where a loop leaves off: its last batch runs over the end of the epoch, or, if it was to
+        be so many, is the shorter for it."""
+        return end if epochs is not None else begin - (begin - end) // self.step * self.step
 
     def now(self, loader: Any, worker: int = 0) -> int:
         return loader.position() - worker * self.step if loader else self.start
@@ -173,7 +175,8 @@ class Position:
                           "list, for digests of whole epochs", stacklevel=4)
         return (rank, ranks) == (self.rank, self.ranks)
 
-    def load(self, state: Union[State, Sequence[State]], worker: int, workers: int) -> None:
+    def load(self, state: Union[State, Sequence[State]], worker: int, workers: int) -> int:
+        """Returns where the next batch begins."""
         if not isinstance(state, dict):
             state = merge_states(state)
         _check_kind(state)
@@ -189,12 +192,48 @@ class Position:
         self.start, self.end = state["position"], own[2] if own else None
         counts = self._counts_on(state)
         self.tallies = [Tally(part["epochs"] if counts else ()) for part in state["parts"]]
+        return self.start + (worker * self.step if own else 0)
+
+
+def _is_number(value: Any, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= FULL
+
+
+def _is_part(part: Any) -> bool:
+    return (isinstance(part, dict) and isinstance(part.get("digest"), str)
+            and _is_number(part.get("samples"), 1) and isinstance(part.get("epochs"), list)
+            and all(_is_number(part[key]) for key in ("lanes", "window") if key in part)
+            and all(isinstance(row, (list, tuple)) and len(row) == 3 and _is_number(row[0])
+                    and _is_number(row[1]) and re.fullmatch("[0-9a-f]{32}", str(row[2]))
+                    for row in part["epochs"]))
+
+
+def _is_worker(value: Any) -> bool:
+    return (isinstance(value, (list, tuple)) and len(value) == 3 and _is_number(value[1], 1)
+            and _is_number(value[0]) and value[0] < value[1]
+            and (value[2] is None or _is_number(value[2])))
+
+
+# What each of them must be.
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "position": _is_number, "seed": _is_number, "shuffle": lambda value: isinstance(value, bool),
+    "weights": lambda value: value is None or isinstance(value, list),
+    "dp_rank": lambda value: value is None or _is_number(value),
+    "dp_size": lambda value: _is_number(value, 1),
+    "batch_size": lambda value: _is_number(value, 1),
+    "parts": lambda value: isinstance(value, list) and bool(value) and all(map(_is_part, value)),
+    "worker": lambda value: value is None or _is_worker(value),
+}
+OPTIONAL = ("weights", "worker")
 
 
 def _check_kind(state: Any) -> None:
-    needed = ("position", "seed", "shuffle", "dp_rank", "dp_size", "parts")
-    if not _is_state(state) or state["weir"] != FORMAT or any(key not in state for key in needed):
+    if not _is_state(state) or state["weir"] != FORMAT:
         raise ValueError("this is no state of a weir.Dataset, or one of a newer Weir")
+    for key, is_right in KINDS.items():
+        if key not in state and key not in OPTIONAL or not is_right(state.get(key)):
+            raise ValueError("this is no state of a weir.Dataset, or a damaged one: its "
+                             f"{key} is {state.get(key)!r}")
 
 
 def _common(states: Sequence[State], position: int) -> State:
