@@ -1,4 +1,4 @@
-"""Where the next loop begins, which the workers of a DataLoader and who began them must agree on."""
+"""Where the next loop begins: workers of a DataLoader, and who began them, must agree on that."""
 from __future__ import annotations
 
 import mmap

@@ -693,6 +693,77 @@ def test_batches_of_a_loop(lines):
     assert len(ds) == 11
 
 
+def test_loops_within_loops(lines):
+    """Copies begin where the next loop would, whichever ended last, and whoever loaded a state."""
+    ds = dataset8(lines)
+    for k, batch in enumerate(ds):
+        if k == 0:
+            for _ in ds:
+                break
+        if k == 6:
+            break
+    assert batch.position == 7 * 8 and ds.state_dict()["position"] == 64
+    assert copy.copy(ds).state_dict() == ds.state_dict()
+    start = dataset8(lines).state_dict()
+    for k, batch in enumerate(ds):
+        if k == 2:
+            ds.load_state_dict(start)
+    assert batch.position == 96 and ds.state_dict()["position"] == 104
+    assert copy.copy(ds).state_dict() == ds.state_dict() and copy.copy(ds).digests() == ds.digests()
+
+
+def dataset8(lines):
+    return weir.Dataset(lines, batch_size=8, seed=1)
+
+
+def test_a_mixture_of_one(lines):
+    """It is the dataset: a state of the one says the same of the other."""
+    whole = numbers(dataset8(lines))
+    for one in weir.Mixture({"only": (lines, 3)}, batch_size=8, seed=1), \
+            weir.Dataset(lines, weights=[2], batch_size=8, seed=1):
+        got = numbers(take(one, 5))
+        other = dataset8(lines)
+        other.load_state_dict(one.state_dict())
+        assert got + numbers(other) == whole
+
+
+@pytest.mark.parametrize("key, value", [
+    ("position", -1), ("position", "x"), ("position", 1.5), ("position", 1 << 64), ("dp_size", 0),
+    ("position", True), ("dp_rank", "0"), ("batch_size", None), ("seed", None), ("shuffle", 1),
+    ("parts", [{}]), ("parts", []), ("parts", None), ("worker", 3), ("worker", [2, 2, None]),
+    ("weights", 5)])
+def test_states_that_are_damaged(lines, key, value):
+    """They change nothing."""
+    ds = dataset8(lines)
+    state = next(iter(ds)) and ds.state_dict()
+    for bad in {**state, key: value}, [{**state, key: value}]:
+        with pytest.raises(ValueError, match=f"damaged one: its {key} is "):
+            ds.load_state_dict(bad)
+    for name, wrong in ("lanes", "a"), ("window", -1), ("epochs", [[0, 1]]), ("digest", 5):
+        part = {**state["parts"][0], name: wrong}
+        with pytest.raises(ValueError, match="damaged one: its parts"):
+            ds.load_state_dict({**state, "parts": [part]})
+    assert ds.state_dict() == state and next(iter(ds)).position == 8
+
+
+def test_none_among_values_that_were_sent(tmp_path):
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (
+        {"text": "a", "array": [1, 2], "json": {}}, {}, {"text": "", "array": [3], "json": [{}]},
+        {"text": "bc", "array": [4, 5, 6]})))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here, = weir.Dataset(tmp_path, batch_size=4, shuffle=False, epochs=1,
+                             fields=["text", "array", "json", "nothing"])
+    there = pickle.loads(pickle.dumps(copy.deepcopy(here)))
+    assert there["text"].tolist() == here["text"].tolist() == ["a", None, "", "bc"]
+    assert [value is None or value.tolist() for value in there["array"]] == \
+        [[1, 2], True, [3], [4, 5, 6]]
+    for name in here:
+        assert there[name].data.tolist() == here[name].data.tolist()
+        assert there[name].offsets.tolist() == here[name].offsets.tolist()
+    assert there["nothing"].tolist() == [None] * 4 == here["nothing"].tolist()
+
+
 def _child(ds, queue):
     queue.put((ds.state_dict(), len(ds), numbers(ds), ds.digests()))
 
@@ -725,8 +796,9 @@ def test_errors(lines, tmp_path):
         weir.Dataset(tmp_path / "nothing")
     with pytest.raises(OSError, match="format"):
         weir.Dataset(lines, format="parquet")
-    with pytest.warns(UserWarning, match="has the field texts"):
+    with pytest.warns(UserWarning, match="has the field texts") as warned:
         next(iter(weir.Dataset(lines, fields=["texts"])))
+    assert warned[0].filename == __file__
     for bad in (dict(dp_rank=2, dp_size=2), dict(dp_rank=1), dict(dp_rank=0, dp_size=1, mesh=1)):
         with pytest.raises(ValueError):
             weir.Dataset(lines, **bad)
@@ -754,7 +826,7 @@ def test_options_that_are_taken(lines):
 
 @pytest.mark.parametrize("name", ["shuffle", "buffered", "as_torch", "pin_memory"])
 def test_options_that_are_neither_yes_nor_no(lines, name):
-    for value in "no", 2, [], b"":
+    for value in "no", 2, [], b"", np.array([1, 0]):
         said = f"^{name} is True or False, not {re.escape(repr(value))}"
         with pytest.raises(ValueError, match=said):
             weir.Dataset(lines, **{name: value})
@@ -763,10 +835,29 @@ def test_options_that_are_neither_yes_nor_no(lines, name):
 
 
 def test_arguments_of_another_kind(lines):
+    class Bytes:
+        def __fspath__(self):
+            return os.fsencode(lines)
+
+    for bad in Bytes(), [Bytes()]:
+        with pytest.raises(TypeError, match="^url is text, not"):
+            weir.Dataset(bad)
+    for fields in 5, [["id"]], [], ["id", "id"]:
+        with pytest.raises(ValueError, match="^fields are names, each once, not "):
+            weir.Dataset(lines, fields=fields)
+    for weights in "12", [0, 1], 5, []:
+        with pytest.raises(ValueError, match="^weights are numbers above 0, not "):
+            weir.Dataset([lines, lines], weights=weights)
+    with pytest.raises(ValueError, match="^2 datasets and 1 weights"):
+        weir.Dataset([lines, lines], weights=[1])
+    with pytest.raises(ValueError, match="^seq_len is given twice: 4, and 5 in options"):
+        weir.Dataset(lines, options={"seq_len": 5}, seq_len=4)
+    with pytest.raises(ValueError, match="give verify_key=, too"):
+        weir.Dataset(lines, proof="/nothing")
     for url in [], 5, None, [5], {}:
         with pytest.raises(TypeError, match="^url is where a dataset is"):
             weir.Dataset(url)
-    for parts in {"a": lines}, {"a": (lines,)}, [lines], {}, None:
+    for parts in {"a": lines}, {"a": (lines,)}, [lines], {}, None, {0: (lines, 1)}:
         with pytest.raises(TypeError, match="^a Mixture is of {name: .url, weight.}"):
             weir.Mixture(parts)
     with pytest.raises(TypeError, match="^options is a dict"):
