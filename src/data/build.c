@@ -257,6 +257,7 @@ static int put_slot(struct work *work, struct weir_index_put *put, size_t i)
         if (code)
             return code;
         if (plan->each_bytes) { /* which samples those of one size are, the options say */
+            shard.raw_bytes = plan->raw_bytes;
             shard.samples = plan->samples;
             shard.first_bytes = plan->first_bytes;
             shard.each_bytes = plan->each_bytes;

@@ -32,7 +32,7 @@ struct weir_shard_plan {
     uint64_t samples;    /* UINT64_MAX: not known yet */
     /* Where the first sample begins and how large each is, if they are all of one size (tokens);
      * each_bytes 0: they are scanned for. step_bytes: from one to the next, less than each_bytes
-     * where they overlap; 0: each_bytes. */
+     * where they overlap; 0: each_bytes. The last one is shorter where raw_bytes end before it. */
     uint64_t first_bytes, each_bytes, step_bytes;
     const char *marks_key; /* a file beside it that says where documents begin, or NULL */
     uint64_t marks_stamp;  /* of that file's size and time; 0 without one */

@@ -28,7 +28,9 @@
  *             92  4  of XXH3-128 over two XXH3-128, of the entries and of the marks, the first 4
  *                    bytes; 0: none was made
  *             96  8  where the first sample begins   \
- *            104  8  bytes of each sample             |  without entries
+ *            104  8  bytes of each sample, of which   |  without entries
+ *                    the last may be shorter: it ends |
+ *                    with the bytes at 32             |
  *            112  8  from one sample to the next     /
  *            120  8  XXH3 of size and time (8 bytes each) of the file that the marks are from, or
  *                    zeros

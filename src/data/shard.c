@@ -6,6 +6,7 @@
 #include "data/codec.h"
 #include "data/index.h"
 #include "util/bytes.h"
+#include "util/min.h"
 
 void weir_shard_encode(uint8_t out[WEIR_SHARD_ROW_BYTES], const struct weir_shard *s,
                        uint64_t key_at, uint64_t codec_at)
@@ -89,18 +90,24 @@ static const char *entries_fault(const struct weir_shard *s, uint64_t begin, uin
     return NULL;
 }
 
-/* Samples of one size lie within the shard. */
+/* Samples of one size lie within the shard, with which the last may end early. */
 static const char *each_fault(const struct weir_shard *s)
 {
-    uint64_t end;
+    uint64_t last;
     if (s->kind != WEIR_ENTRIES_NONE || !s->samples)
         return NULL;
     if (!s->each_bytes || (!s->step_bytes && s->samples > 1) ||
-        __builtin_mul_overflow(s->samples - 1, s->step_bytes, &end) ||
-        __builtin_add_overflow(end, s->first_bytes, &end) ||
-        __builtin_add_overflow(end, s->each_bytes, &end) || end > s->raw_bytes)
+        __builtin_mul_overflow(s->samples - 1, s->step_bytes, &last) ||
+        __builtin_add_overflow(last, s->first_bytes, &last) || last >= s->raw_bytes ||
+        (s->samples > 1 && s->each_bytes > s->raw_bytes - (last - s->step_bytes)))
         return "its samples lie outside of it";
     return NULL;
+}
+
+/* Of one of samples of one size, which begins there. */
+static uint64_t each_bytes(const struct weir_shard *s, uint64_t off)
+{
+    return weir_min(s->each_bytes, s->raw_bytes - off);
 }
 
 static const char *marks_fault(const struct weir_shard *s, uint64_t begin, uint64_t end)
@@ -168,7 +175,7 @@ const char *weir_shard_locate(const struct weir_shard *s, const uint8_t *entries
 {
     if (s->kind == WEIR_ENTRIES_NONE) {
         *off = s->first_bytes + i * s->step_bytes;
-        *size = s->each_bytes;
+        *size = each_bytes(s, *off);
         return NULL;
     }
     uint64_t at, room;
@@ -233,6 +240,17 @@ static const char *measure_one(const struct weir_shard *s, const uint8_t *entrie
     return fault;
 }
 
+static const char *measure_each(const struct weir_shard *s, uint64_t *bytes, uint64_t *bytes_max)
+{
+    if (!s->samples)
+        return NULL;
+    uint64_t last = each_bytes(s, s->first_bytes + (s->samples - 1) * s->step_bytes);
+    *bytes_max = s->samples > 1 ? s->each_bytes : last;
+    bool is_many = __builtin_mul_overflow(s->samples - 1, s->each_bytes, bytes) ||
+                   __builtin_add_overflow(*bytes, last, bytes);
+    return is_many ? "its samples are too many" : NULL;
+}
+
 const char *weir_shard_measure(const struct weir_shard *s, const uint8_t *entries, uint64_t *bytes,
                                uint64_t *bytes_max)
 {
@@ -242,11 +260,8 @@ const char *weir_shard_measure(const struct weir_shard *s, const uint8_t *entrie
         fault = each_fault(s);
     if (fault)
         return fault;
-    if (s->kind == WEIR_ENTRIES_NONE) {
-        *bytes_max = s->samples ? s->each_bytes : 0;
-        return __builtin_mul_overflow(s->samples, s->each_bytes, bytes) ? "its samples are too many"
-                                                                        : NULL;
-    }
+    if (s->kind == WEIR_ENTRIES_NONE)
+        return measure_each(s, bytes, bytes_max);
     for (uint64_t i = 0; i < s->samples; i++) {
         uint64_t size;
         fault = measure_one(s, entries, i, &size);

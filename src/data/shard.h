@@ -15,7 +15,7 @@ enum {
 };
 
 enum weir_entries {
-    WEIR_ENTRIES_NONE,   /* samples of one size */
+    WEIR_ENTRIES_NONE,   /* samples of one size; the last may be shorter */
     WEIR_ENTRIES_ENDS,   /* n + 1 offsets */
     WEIR_ENTRIES_RANGES, /* n times offset and size */
     WEIR_ENTRIES_FILES,  /* n + 1 offsets of records, and those */

@@ -1,8 +1,8 @@
 /* tokens.c - token files: long rows of numbers (token_file.h has the layouts). A sample is seq_len
  * tokens and the one behind them; the next begins seq_len tokens further, so that every token of a
  * file but the first is predicted once. The rest of a file that makes no whole sample is left out.
- * With overlap=0 every token of a file is in exactly one sample: seq_len in each, and what remains
- * is a shorter one, a shard of its own. So they are packed.
+ * With overlap=0 every token of a file is in exactly one sample: seq_len in each, and the last one
+ * has what remains. So they are packed.
  *
  * Fields: "tokens", and, where it is known where documents begin (Megatron's .idx, or the option
  * eot, the token with which one ends), "starts": at which tokens of the sample one does. With
@@ -145,22 +145,6 @@ static int look(struct weir_survey *survey, const struct weir_survey_file *bin,
     return code ? code : weir_token_head(out, bin->key, head, got, bin->size_bytes);
 }
 
-/* Every token once: what makes no whole sample is one, too. */
-static int add_apart(struct weir_survey *survey, const struct schema *schema,
-                     struct weir_shard_plan plan, uint64_t count)
-{
-    uint64_t rest = count % schema->seq_len * schema->width;
-    plan.each_bytes = plan.step_bytes = schema->seq_len * schema->width;
-    plan.samples = count / schema->seq_len;
-    int code = plan.samples || !rest ? weir_survey_add(survey, &plan) : 0;
-    if (code || !rest)
-        return code;
-    plan.first_bytes += plan.samples * plan.each_bytes;
-    plan.each_bytes = plan.step_bytes = rest;
-    plan.samples = 1;
-    return weir_survey_add(survey, &plan);
-}
-
 /* Either file may change. */
 static uint64_t stamp(const struct weir_survey_file *idx)
 {
@@ -190,8 +174,12 @@ static int add_shard(struct weir_survey *survey, const struct schema *schema,
     };
     if (idx->key)
         plan.marks_stamp = stamp(idx);
-    return schema->is_apart ? add_apart(survey, schema, plan, count)
-                            : weir_survey_add(survey, &plan);
+    if (schema->is_apart) { /* every token once: the last sample ends where they do */
+        plan.raw_bytes = file->begin + count * schema->width;
+        plan.samples = count / schema->seq_len + (count % schema->seq_len != 0);
+        plan.each_bytes = plan.step_bytes;
+    }
+    return weir_survey_add(survey, &plan);
 }
 
 /* The type of the dataset: what the files say, else the option, else u16. */

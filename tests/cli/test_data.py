@@ -178,6 +178,10 @@ def test_token_files_that_are_too_short(data):
     assert data.json("data", "cat", "d", "3", "-O", "seq_len=20")["key"] == "train.bin"
     assert data.json("data", "index", "d", "-O", "seq_len=20", "-O",
                      "overlap=0")["samples"] == 5 + 19
+    shards = data.json("data", "ls", "d", "-O", "seq_len=30", "-O", "overlap=0")
+    first = shards[0]
+    assert (first["key"], first["samples"], first["file_bytes"]) == ("train.bin", 4, 200)
+    assert len(shards) == 21
 
 
 def test_what_is_wrong_is_said(data, tmp_path):

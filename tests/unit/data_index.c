@@ -255,6 +255,8 @@ static void impossible_sizes_are_refused(void)
     refused_with(0, 89, 4, 1);                                /* numbers, without entries */
     refused_with(0, 112, 0, 8);                               /* all samples at one place */
     refused_with(0, 16, 999, 8);                              /* more in it than in its file */
+    refused_with(0, 32, 820, 8);                              /* nothing of its last sample, */
+    refused_with(0, 32, 821, 8);                              /* not all of the last but one */
     refused_with(0, 0, (uint64_t)1 << 40, 8);                 /* its name, far away, */
     refused_with(5, 8, UINT64_MAX, 8);                        /* and its codec's */
     refused_with(1, 40, 1, 8);                                /* the first sample */

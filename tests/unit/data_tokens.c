@@ -55,6 +55,53 @@ static void nanogpt(void)
     weir_data_close(data);
 }
 
+/* Every token once: the last sample of a file has what remains, and belongs to its shard. */
+static void every_token_once(void)
+{
+    const char *dir = dataset_dir();
+    weir_data_shard shard;
+    tokens_llmc(path_in(dir, "a.bin"), 100, 1001, 2, 1000); /* one more than it counts */
+    tokens_llmc(path_in(dir, "b.bin"), 5000, 300, 2, 300);
+    tokens_llmc(path_in(dir, "c.bin"), 9000, 7, 2, 7);
+    weir_data *data = data_at(dir, "seq_len=300&overlap=0", 0);
+    CHECK_EQ(weir_data_count(data), 4 + 1 + 1);
+    CHECK_EQ(weir_data_info_get(data)->shards, 3);
+    CHECK_EQ(weir_data_info_get(data)->file_bytes, 3 * 1024 + 2 * (1001 + 300 + 7));
+    CHECK_EQ(weir_data_info_get(data)->sample_bytes, 2 * (1000 + 300 + 7));
+    CHECK_EQ(weir_data_info_get(data)->sample_bytes_max, 2 * 300);
+    sample_is(data, 2, 700, 300, "<u2");
+    sample_is(data, 3, 1000, 100, "<u2");
+    sample_is(data, 4, 5000, 300, "<u2");
+    sample_is(data, 5, 9000, 7, "<u2");
+    OK(weir_data_shard_get(data, 0, &shard));
+    CHECK_EQ(shard.samples, 4);
+    CHECK_EQ(shard.file_bytes, 1024 + 2 * 1001);
+    weir_data_close(data);
+    data = data_at(dir, "seq_len=1000&overlap=0", 0);
+    CHECK_EQ(weir_data_count(data), 3);
+    CHECK_EQ(weir_data_info_get(data)->sample_bytes_max, 2 * 1000);
+    sample_is(data, 1, 5000, 300, "<u2");
+    weir_data_close(data);
+}
+
+/* A loader needs memory for its samples, however large the file is that the last is a part of. */
+static void the_rest_needs_no_more_memory(void)
+{
+    const char *dir = dataset_dir();
+    weir_loader_options opts;
+    weir_loader *loader;
+    tokens_bare(path_in(dir, "train.bin"), 0, 1 << 20, 2);
+    weir_data *data = data_at(dir, "seq_len=1000&overlap=0", 0);
+    weir_loader_options_init(&opts);
+    opts.flags = WEIR_LOADER_SHUFFLE;
+    opts.lanes = 2;
+    opts.window = 10;
+    opts.memory_bytes_max = 256 << 10;
+    OK(weir_loader_open(&loader, data, &opts));
+    weir_loader_close(loader);
+    weir_data_close(data);
+}
+
 static void another_type(void)
 {
     const char *dir = dataset_dir();
@@ -104,6 +151,14 @@ static void documents_by_megatron(void)
     starts_are(data, 1, (int[]){5}, 1);
     starts_are(data, 2, (int[]){1}, 1);
     starts_are(data, 3, NULL, 0);
+    weir_data_close(data);
+    data = data_at(dir, "seq_len=11&overlap=0", 0); /* its marks are taken over */
+    CHECK_EQ(weir_data_count(data), 5);
+    sample_is(data, 3, 33, 11, "<u2");
+    sample_is(data, 4, 44, 7, "<u2");
+    starts_are(data, 0, (int[]){0, 5}, 2);
+    starts_are(data, 1, (int[]){4, 10}, 2);
+    starts_are(data, 4, NULL, 0);
     weir_data_close(data);
 }
 
@@ -263,6 +318,8 @@ static void what_does_not_fit_is_not_written(void)
 int main(void)
 {
     RUN(nanogpt);
+    RUN(every_token_once);
+    RUN(the_rest_needs_no_more_memory);
     RUN(another_type);
     RUN(llmc);
     RUN(documents_by_a_token);
