@@ -1,6 +1,7 @@
 /* flow.c - see flow.h. */
 #include "data/flow.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 #include "util/sys.h"
 
 enum {
-    PIECE_BYTES = 1 << 20, /* of a read: a block of a sealed object, or several */
+    PIECE_BYTES = 1 << 20, /* of a read at most: a block of a sealed object, or several */
+    PIECE_STEP = 4096,     /* and not within a page */
     RAW_BYTES = WEIR_FLOW_PEEK_MAX + PIECE_BYTES,
 };
 
@@ -20,7 +22,8 @@ struct weir_flow {
     weir_object *object;
     const uint8_t *memory;
     uint64_t file_bytes, file_at;
-    char *key; /* NULL: memory */
+    char *key;         /* NULL: memory */
+    size_t piece_size; /* of a read */
 
     struct weir_decoder *decoder; /* NULL: not compressed */
     uint8_t *packed;              /* with a decoder: one piece of the file */
@@ -60,7 +63,7 @@ static int read_file(struct weir_flow *flow, void *buf, size_t room, size_t *got
 /* The size of the next read: pieces begin where blocks do. */
 static size_t piece_bytes(const struct weir_flow *flow)
 {
-    return PIECE_BYTES - (size_t)(flow->file_at % PIECE_BYTES);
+    return flow->piece_size - (size_t)(flow->file_at % flow->piece_size);
 }
 
 /* Names the file in a text that the decoder made. */
@@ -105,6 +108,7 @@ static int read_raw(struct weir_flow *flow, void *buf, size_t room, size_t *got)
 
 static int open_buffers(struct weir_flow *flow, const char *codec, uint64_t raw_bytes_max)
 {
+    flow->piece_size = PIECE_BYTES;
     flow->raw = weir_realloc(NULL, RAW_BYTES);
     if (!flow->raw)
         return weir_fail_memory();
@@ -181,6 +185,13 @@ void weir_flow_close(struct weir_flow *flow)
 uint64_t weir_flow_at(const struct weir_flow *flow)
 {
     return flow->at;
+}
+
+void weir_flow_expect(struct weir_flow *flow, uint64_t size)
+{
+    assert(size);
+    uint64_t pieces = size < PIECE_BYTES ? (size + PIECE_STEP - 1) / PIECE_STEP : UINT64_MAX;
+    flow->piece_size = pieces < PIECE_BYTES / PIECE_STEP ? pieces * PIECE_STEP : PIECE_BYTES;
 }
 
 static size_t ahead(const struct weir_flow *flow)

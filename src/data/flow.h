@@ -25,6 +25,9 @@ void weir_flow_close(struct weir_flow *flow);
 
 /* How many raw bytes are behind us. */
 uint64_t weir_flow_at(const struct weir_flow *flow);
+/* Little more than so many bytes from the beginning will be asked for, at least one: so reads are
+ * of that size, where that is less than a large piece. */
+void weir_flow_expect(struct weir_flow *flow, uint64_t size);
 /* At least `want` bytes (at most WEIR_FLOW_PEEK_MAX) without stepping over them, fewer only at the
  * end: borrowed until the next call. */
 enum { WEIR_FLOW_PEEK_MAX = 1 << 20 };

@@ -6,6 +6,10 @@
 
 #include "util/bytes.h"
 #include "util/err.h"
+#include "util/min.h"
+
+/* Of what is behind the offsets, MDS has its columns there: mostly they come with the same read. */
+enum { COLUMNS_BYTES = 2048 };
 
 struct scan {
     const struct weir_shard_plan *shard;
@@ -35,6 +39,7 @@ int weir_offsets_scan(struct weir_offsets *out, struct weir_flow *flow,
 {
     struct scan s = {.shard = shard, .fn = fn, .arg = arg};
     uint8_t head[4];
+    weir_flow_expect(flow, 4 * (weir_min(shard->samples, UINT32_MAX) + 2) + COLUMNS_BYTES);
     int code = weir_flow_read(flow, head, sizeof head);
     if (code)
         return code;

@@ -18,10 +18,13 @@ static void key_of(char key[32], const char *codec)
     snprintf(key, 32, "shard%s", weir_codec_suffix(codec));
 }
 
-static void put(const char *key, const void *data, size_t size)
+static void put(const char *key, const void *data, size_t size, uint32_t block_bytes)
 {
     weir_put *put;
-    OK(weir_put_open(&put, store, key, NULL));
+    weir_put_options opts;
+    weir_put_options_init(&opts);
+    opts.block_bytes = block_bytes;
+    OK(weir_put_open(&put, store, key, &opts));
     OK(weir_put_write(put, data, size));
     OK(weir_put_commit(put, NULL));
     weir_put_close(put);
@@ -38,9 +41,10 @@ static void setup(void)
         char key[32];
         key_of(key, codecs[i]);
         OK(weir_codec_encode(codecs[i], raw, RAW_BYTES, &packed));
-        put(key, packed.data, packed.size);
+        put(key, packed.data, packed.size, 0);
         weir_growing_free(&packed);
     }
+    put("fine", raw, RAW_BYTES, 4096);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -57,6 +61,8 @@ static void wander(struct weir_flow *flow, uint64_t seed)
         uint64_t at = weir_flow_at(flow), left = RAW_BYTES - at;
         uint64_t most = rng_below(&rng, 2) ? 1000 : 3 << 20;
         uint64_t want = least(rng_below(&rng, most), left);
+        if (!rng_below(&rng, 8)) /* only how much is read at a time depends on it */
+            weir_flow_expect(flow, 1 + rng_below(&rng, 2 << 20));
         const uint8_t *data;
         size_t size;
         switch (rng_below(&rng, 3)) {
@@ -130,6 +136,24 @@ static void skipping_reads_nothing(void)
     weir_flow_close(flow);
 }
 
+static void no_more_is_read_than_is_expected(void)
+{
+    uint64_t sizes[] = {1, 4096, 4097, 100000, (1 << 20) - 1, 1 << 20, UINT64_MAX};
+    uint8_t *buf = data_buffer(200000, 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct weir_flow *flow;
+        OK(weir_flow_open(&flow, store, "fine", "", RAW_BYTES));
+        uint64_t before = bytes_read();
+        weir_flow_expect(flow, sizes[i]);
+        uint64_t want = least(sizes[i], 200000), most = least(sizes[i], 1 << 20);
+        OK(weir_flow_read(flow, buf, want));
+        CHECK(!memcmp(buf, raw, want));
+        CHECK_EQ(bytes_read() - before, (most + 4095) / 4096 * 4096);
+        weir_flow_close(flow);
+    }
+    data_free(buf, 0);
+}
+
 static void ends_and_limits(void)
 {
     struct weir_flow *flow;
@@ -160,6 +184,7 @@ int main(void)
     setup();
     RUN(any_calls);
     RUN(skipping_reads_nothing);
+    RUN(no_more_is_read_than_is_expected);
     RUN(ends_and_limits);
     weir_store_close(store);
     data_free(raw, 0);
