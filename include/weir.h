@@ -534,7 +534,8 @@ typedef struct weir_data_options {
     void *progress_arg;
     const char *verify_key; /* a public Ed25519 key, in PEM: nothing is read but what its owner has
                                signed (weir data sign); NULL: anything is */
-    const char *proof;      /* where manifest and signature are; NULL: in the dataset */
+    const char *proof;      /* with verify_key: where manifest and signature are; NULL: in the
+                               dataset */
     uint64_t sample_bytes_max; /* of a compressed shard, read by its number; 0: 512 MiB */
     weir_data_listed_fn listed; /* with progress_arg; may be NULL */
 } weir_data_options;

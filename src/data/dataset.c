@@ -382,6 +382,11 @@ static int open_cache(weir_data *data, const weir_data_options *opts)
 
 static int open_parts(weir_data *data, struct opening *o)
 {
+    if (o->opts.proof && !o->opts.verify_key)
+        return weir_fail(EINVAL,
+                         "the manifest in '%s' is checked with a public key, and none is given: "
+                         "give it, too (--key; verify_key)",
+                         o->opts.proof);
     int code = weir_within_find(&data->within, data->url);
     if (!code)
         code = weir_store_open(&data->store, data->within.store_url, NULL);

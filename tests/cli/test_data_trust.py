@@ -348,6 +348,19 @@ def test_a_key_and_a_manifest_elsewhere(weir):
     assert weir(*read, "--manifest", "m").raw == bytes([7]) * 20000
 
 
+def test_a_manifest_without_a_key_is_refused(weir):
+    """Whoever forgets the key would read what nobody has checked."""
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    mds(weir, 20)
+    weir("data", "manifest", "mds", "--output", "m")
+    for read in (["index", "mds"], ["ls", "mds"], ["stats", "mds"], ["cat", "mds", "7"],
+                 ["stream", "mds"], ["tune", "mds"], ["pack", "mds", "ours", "--format", "wds"]):
+        error = weir.fails("data", *read, "--manifest", "m")
+        assert "the manifest in 'm' is checked with a public key, and none is given" in error
+    assert not (weir.cwd / "ours").exists() and not (weir.cwd / "cache").exists()
+    weir("data", "verify", "mds", "--manifest", "m")  # bytes against sums: needs no key
+
+
 def jsonl(weir, name="rows"):
     """Three shards of three samples: a format that has no list of its shards."""
     for s in range(3):

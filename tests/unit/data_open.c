@@ -297,6 +297,19 @@ static void nothing_is_no_dataset(void)
     CHECK(strstr(weir_error_text(), "parkett"));
 }
 
+/* Whoever forgets the key is not to read what nobody has checked. */
+static void a_manifest_without_a_key_is_refused(void)
+{
+    const char *dir = dataset_dir();
+    weir_data *data;
+    weir_data_options opts;
+    tokens_bare(path_in(dir, "train.bin"), 0, 5000, 2);
+    weir_data_options_init(&opts);
+    opts.proof = dir;
+    CHECK_EQ(weir_data_open(&data, dir, &opts), -EINVAL);
+    CHECK(strstr(weir_error_text(), "is checked with a public key"));
+}
+
 static void a_child_is_told(void)
 {
     weir_data *data = data_at(make_dataset(), OPTIONS, 0);
@@ -450,6 +463,7 @@ int main(void)
     RUN(a_shard_that_shrinks_under_us);
     RUN(one_file_is_a_dataset);
     RUN(nothing_is_no_dataset);
+    RUN(a_manifest_without_a_key_is_refused);
     RUN(a_child_is_told);
     RUN(whoever_asks_is_stopped);
     RUN(files_are_told_as_they_are_listed);
