@@ -653,7 +653,8 @@ typedef struct weir_loader_options {
                             shards are compressed; as many as processors, 4 at most, where all is
                             mapped */
     uint32_t prefetch;   /* batches that may be ready; 8 */
-    uint64_t memory_bytes_max; /* of samples and batches in memory; 512 MiB */
+    uint64_t memory_bytes_max; /* of samples and batches in memory; 512 MiB. What the next batch
+                                  needs is there in any case, and those that the caller holds */
 } weir_loader_options;
 WEIR_API void weir_loader_options_init(weir_loader_options *opts);
 /* The dataset must outlive it. -EINVAL says how much memory it needs if the bound is too small. */

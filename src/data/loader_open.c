@@ -8,7 +8,7 @@
 
 #include "data/loader.h"
 #include "store/store.h"
-#include "util/huge.h"
+#include "util/min.h"
 #include "util/sys.h"
 #include "util/thread.h"
 
@@ -106,7 +106,7 @@ static void free_fields(weir_loader_options *opts)
 /* The shards, as far as it matters how they are read. */
 struct extent {
     uint64_t compressed_max; /* bytes of the largest one that is compressed, decompressed */
-    uint64_t compressed;     /* and of all of them */
+    uint64_t compressed;     /* memory for all of them */
     uint64_t density_max;    /* bytes of a sample on average, in the shard where that is most */
 };
 
@@ -118,7 +118,7 @@ static struct extent find_extent(const struct weir_index *index)
         weir_index_shard(index, i, &shard);
         uint64_t density = shard.samples ? shard.raw_bytes / shard.samples + 1 : 0;
         if (shard.codec[0]) {
-            out.compressed += shard.raw_bytes;
+            out.compressed += weir_slab_room(shard.raw_bytes);
             if (shard.raw_bytes > out.compressed_max)
                 out.compressed_max = shard.raw_bytes;
         } else if (density > out.density_max) {
@@ -154,28 +154,45 @@ static uint64_t lanes_at_once(const struct weir_loader *loader, const struct wei
     return is_round ? (lanes + opts->ranks - 1) / opts->ranks : lanes;
 }
 
-/* Memory for the pieces of a source that are in use at a time. */
-static uint64_t memory_of(const struct weir_loader *loader, const struct weir_feed *source,
-                          const struct extent *extent)
+/* Of a lane's window, where that is not compressed, if all samples of a shard have one size. */
+static uint64_t window_bytes(const struct weir_feed *source, const struct extent *extent)
 {
-    uint64_t window = source->window < source->samples ? source->window : source->samples;
-    uint64_t piece, pieces = lanes_at_once(loader, source),
-                    all = weir_index_bytes(source->supply.index);
-    if (source->is_scattered || source->supply.mapping == WEIR_MAPPING_ALL)
+    uint64_t all = weir_index_bytes(source->supply.index), bytes;
+    /* A lane has its share of the samples, and none of them twice. */
+    uint64_t window = weir_min(source->window, source->samples / source->lanes_count + 1);
+    bool is_more = __builtin_mul_overflow(window, extent->density_max, &bytes) || bytes > all;
+    return is_more ? all : bytes;
+}
+
+/* Of memory for a piece; of windows with the blocks that they begin and end in. */
+static uint64_t piece_room(const struct weir_feed *source, const struct extent *extent)
+{
+    uint64_t bytes = window_bytes(source, extent), block = source->supply.block_bytes;
+    if (extent->density_max)
+        bytes += 2 * (block ? block : WEIR_PIECE_BLOCK);
+    return weir_slab_room(bytes > extent->compressed_max ? bytes : extent->compressed_max);
+}
+
+/* Memory for the pieces of a source that are in use while a batch is made: one of each lane, and
+ * those that lanes go on to within the batch. These have about as many bytes as it has, since lanes
+ * come to the ends of their windows one after the other; and a window may be short. */
+static uint64_t memory_of(const struct weir_loader *loader, const struct weir_feed *source,
+                          const struct extent *extent, uint64_t batch)
+{
+    uint64_t window = window_bytes(source, extent), need;
+    if (source->supply.mapping == WEIR_MAPPING_ALL)
         return 0;
+    if (source->is_scattered)
+        return weir_slab_room(batch);
     if (loader->opts.flags & WEIR_LOADER_SHUFFLE && source->window == UINT64_MAX)
         return extent->compressed;
-    if (__builtin_mul_overflow(window, extent->density_max, &piece) || piece > all)
-        piece = all;
-    if (piece < extent->compressed_max)
-        piece = extent->compressed_max;
-    if (piece > WEIR_HUGE_BYTES / 2) /* of smaller ones hardly anything is wasted */
-        piece = weir_slab_room(piece);
-    uint64_t need;
-    if (__builtin_mul_overflow(pieces, piece, &need))
+    if (window < extent->compressed_max)
+        window = extent->compressed_max;
+    uint64_t more = batch / (window + 1) + (extent->density_max ? 2 : 1);
+    uint64_t pieces = lanes_at_once(loader, source) + more;
+    if (__builtin_mul_overflow(pieces, piece_room(source, extent), &need))
         need = UINT64_MAX;
-    uint64_t most = all > extent->compressed ? all : extent->compressed;
-    return need < most ? need : most;
+    return extent->density_max ? need : weir_min(need, extent->compressed);
 }
 
 static int fail_memory_bound(const struct weir_loader *loader, const struct weir_feed *source,
@@ -258,9 +275,9 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
     if (source->row_bytes > loader->row_bytes)
         loader->row_bytes = source->row_bytes;
     uint64_t batch, all;
-    if (__builtin_add_overflow(*need, memory_of(loader, source, &extent), need) ||
-        __builtin_mul_overflow(opts->batch_size, loader->row_bytes, &batch) ||
-        __builtin_add_overflow(*need, batch, &all))
+    if (__builtin_mul_overflow(opts->batch_size, loader->row_bytes, &batch) ||
+        __builtin_add_overflow(*need, memory_of(loader, source, &extent, batch), need) ||
+        __builtin_add_overflow(*need, weir_slab_room(batch), &all))
         all = UINT64_MAX;
     if (all == UINT64_MAX || all > opts->memory_bytes_max)
         return fail_memory_bound(loader, source, all);

@@ -133,13 +133,16 @@ size_t weir_slab_room(size_t size)
     return is_one || huge - size <= step ? huge : size;
 }
 
-/* The smallest that will do, unless it is far too large; of equal ones the warmest. */
+/* The smallest that will do, unless it is far too large, or what it has too much is beyond the
+ * bound; of equal ones the warmest. */
 static struct weir_slab *find_kept(struct weir_slabs *pool, size_t room)
 {
     struct weir_slab **best = NULL;
+    uint64_t others = pool->taken + pool->lent_bytes;
+    uint64_t most = others < pool->bytes_max ? pool->bytes_max - others : 0;
     for (struct weir_slab **at = &pool->kept; *at; at = &(*at)->next)
         if ((*at)->room >= room && (*at)->room / 2 <= room &&
-            (!best || (*at)->room < (*best)->room))
+            ((*at)->room == room || (*at)->room <= most) && (!best || (*at)->room < (*best)->room))
             best = at;
     if (!best)
         return NULL;

@@ -90,10 +90,10 @@ def test_a_consumer_that_works(corpus):
 def test_settings_that_need_too_much(data):
     data.file("d/a.jsonl", "\n".join(json.dumps({"x": "y" * 1000}) for _ in range(1000)))
     args = ["data", "tune", "d", "--seconds", "0.02", "--threads", "1", "--prefetch", "2"]
-    doc = data.json(*args, "--memory", "1300K", "--batch", "8,1000")
+    doc = data.json(*args, "--memory", "5M", "--batch", "8,1000")
     assert [("error" in one) for one in doc["tries"]] == [False, True]
     assert doc["best"]["batch_size"] == 8
-    assert "needs" in data(*args, "--memory", "1300K", "--batch", "8,1000").out
+    assert "needs" in data(*args, "--memory", "5M", "--batch", "8,1000").out
     assert data.json(*args, "--memory", "1M", "--batch", "1000", rc=1)["best"] is None
 
 

@@ -524,6 +524,54 @@ static void memory_is_bounded(void)
     }
 }
 
+/* The least that a loader opens with. */
+static uint64_t least_memory(weir_data *data, weir_loader_options opts)
+{
+    uint64_t low = 0, high = 16 << 20;
+    while (low + 4096 < high) {
+        weir_loader *loader;
+        opts.memory_bytes_max = (low + high) / 2;
+        if (weir_loader_open(&loader, data, &opts)) {
+            low = opts.memory_bytes_max;
+            continue;
+        }
+        high = opts.memory_bytes_max;
+        weir_loader_close(loader);
+    }
+    return high;
+}
+
+/* With the least memory that it opens with, a loader stays about within it where samples have much
+ * the same size: also where a batch is drawn from more windows than there are lanes. */
+static void the_least_memory_is_enough(void)
+{
+    static const struct {
+        uint64_t batch, window;
+        uint32_t lanes;
+    } of[] = {{64, 200, 2}, {64, 100, 1}, {64, 50, 32}, {512, 10, 64}};
+    const struct kind *as[] = {plain, &kinds[7]};
+    for (size_t k = 0; k < 2; k++) {
+        weir_data *data = shards_open(shards_make(as[k], 8, 250), as[k]);
+        for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+            weir_loader *loader;
+            weir_batch *batch;
+            weir_loader_stats stats;
+            weir_loader_options opts = options(of[i].batch);
+            opts.window = of[i].window;
+            opts.lanes = of[i].lanes;
+            opts.end = 2 * 2000;
+            opts.memory_bytes_max = least_memory(data, opts);
+            OK(weir_loader_open(&loader, data, &opts));
+            while (weir_loader_next(loader, &batch, UINT64_MAX) == 1)
+                weir_batch_release(batch);
+            weir_loader_stats_get(loader, &stats);
+            CHECK(stats.memory_bytes_peak <= opts.memory_bytes_max * 9 / 8);
+            weir_loader_close(loader);
+        }
+        weir_data_close(data);
+    }
+}
+
 /* Those that the caller keeps are its own, and do not stop the others. */
 static void batches_can_be_kept(void)
 {
@@ -638,6 +686,7 @@ int main(void)
     RUN(a_file_that_was_written_anew_is_not_read);
     RUN(an_index_that_lies_hurts_nobody);
     RUN(memory_is_bounded);
+    RUN(the_least_memory_is_enough);
     RUN(batches_can_be_kept);
     RUN(only_the_fields_that_are_wanted);
     RUN(a_child_is_told);
