@@ -173,12 +173,21 @@ static uint64_t piece_room(const struct weir_feed *source, const struct extent *
     return weir_slab_room(bytes > extent->compressed_max ? bytes : extent->compressed_max);
 }
 
+/* How many samples of a batch are the source's, about. */
+static uint64_t rows_of(const struct weir_loader *loader, const struct weir_feed *source)
+{
+    uint32_t i = (uint32_t)(source - loader->sources);
+    uint64_t all = weir_source_position(loader, i, loader->batch_size);
+    return weir_min(all / loader->opts.ranks + 1, loader->opts.batch_size);
+}
+
 /* Memory for the pieces of a source that are in use while a batch is made: one of each lane, and
  * those that lanes go on to within the batch. These have about as many bytes as it has, since lanes
  * come to the ends of their windows one after the other; and a window may be short. */
 static uint64_t memory_of(const struct weir_loader *loader, const struct weir_feed *source,
-                          const struct extent *extent, uint64_t batch)
+                          const struct extent *extent)
 {
+    uint64_t batch = rows_of(loader, source) * source->row_bytes;
     uint64_t window = window_bytes(source, extent), need;
     if (source->supply.mapping == WEIR_MAPPING_ALL)
         return 0;
@@ -276,7 +285,7 @@ static int open_source(struct weir_loader *loader, uint32_t i, weir_data *data, 
         loader->row_bytes = source->row_bytes;
     uint64_t batch, all;
     if (__builtin_mul_overflow(opts->batch_size, loader->row_bytes, &batch) ||
-        __builtin_add_overflow(*need, memory_of(loader, source, &extent, batch), need) ||
+        __builtin_add_overflow(*need, memory_of(loader, source, &extent), need) ||
         __builtin_add_overflow(*need, weir_slab_room(batch), &all))
         all = UINT64_MAX;
     if (all == UINT64_MAX || all > opts->memory_bytes_max)
