@@ -426,11 +426,12 @@ class Dataset:
 
     def _batches(self, info: Any, begun: Optional[tuple[int, int]]) -> Iterator[Batch]:
         """info: of the worker that has begun the loop."""
-        pid = os.getpid()
+        pid, worker, position = os.getpid(), _worker()[0], self._position
         loop = begun or self._begin()
+        end = loop[1] - worker * position.step  # where we are counts without that
         try:
             self._maker.begin(info is not None)
-            while self._next_begins() < loop[1]:
+            while position.now(self._loader, worker) < end:
                 if os.getpid() != pid:
                     raise ChildProcessError(errno.ECHILD, "the loop was begun before fork(): begin "
                                             "one in the child")
@@ -461,11 +462,6 @@ class Dataset:
             if info is None and os.getpid() == pid:
                 self._loop = None if self._loop is loop else self._loop
                 self._mark()
-
-    def _next_begins(self) -> int:
-        """Where our next batch does."""
-        worker = _worker()[0]
-        return self._position.now(self._loader, worker) + worker * self._position.step
 
     def _end_worker(self, info: Any, loop: tuple[int, int]) -> None:
         self._stop()
