@@ -506,7 +506,8 @@ class Dataset:
     def load_state_dict(self, state: Union[dict[str, Any], Sequence[dict[str, Any]]]) -> None:
         """Goes on from there, with any number of ranks. A list: the states of all ranks, or of all
         workers (see worker_states()); digests of epochs then stay complete when their number has
-        changed. Before workers are begun: those that run already do not hear of it."""
+        changed. Before workers are begun: those that run already hear of it with their next loop,
+        and their digests go on."""
         self._adopt()
         self._stop()
         info, (worker, workers) = _worker_info(), _worker()

@@ -16,8 +16,8 @@ class Passed:
     ended; at its own beginning if one did not end: what was left is begun again together.
 
     A loop's workers come to it one after the other, and some may be through before the last has
-    begun. So each writes down, when it begins, where, and an end counts when all of the same turn
-    have written the same one. Positions only grow until somebody loads a state, so of several
+    begun. So each writes down where it begins, and an end counts when all of the same turn have
+    written theirs. Positions only grow until somebody loads a state, so of several
     beginnings that are known the last is the right one."""
 
     def __init__(self, position: int = 0, used: bool = False, fd: int = -1) -> None:
@@ -79,7 +79,8 @@ class Passed:
 
     def end(self, worker: int, turn: int, position: int) -> None:
         """A worker is through with a loop that ends there. turn: the same for all in this loop."""
-        self._ends[worker], self._turns[worker] = position, turn % TURN_MODULO
+        if self._numbers[WORKERS]:  # else who began them has gone elsewhere meanwhile
+            self._ends[worker], self._turns[worker] = position, turn % TURN_MODULO
 
     def resume(self, worker: int, workers: int, position: int) -> None:
         """A worker has loaded a state, as all others do before one of them begins: they go on with

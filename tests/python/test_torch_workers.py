@@ -162,6 +162,18 @@ def test_a_loop_that_failed(tmp_path, workers, stays):
     assert positions(loader) == list(range(100, 200, 5))
 
 
+def test_a_state_that_is_loaded_while_workers_stay(lines):
+    """In a loop of theirs: the next one of all of them begins there."""
+    ds = dataset(lines)
+    start, loader = ds.state_dict(), plain(ds, 2, True)
+    assert positions(loader) == steps(0)
+    for k, batch in enumerate(loader):
+        if k == 4:
+            ds.load_state_dict(start)
+    assert batch.position == steps(STEPS)[-1]
+    assert positions(loader) == steps(0) and positions(loader) == steps(STEPS)
+
+
 def test_what_was_delivered_before_is_counted_once(lines):
     ds, whole = dataset(lines), dataset(lines)
     first = [batch for _, batch in zip(range(5), ds)]
