@@ -24,10 +24,10 @@ static struct {
 
 static const struct weir_opt options[] = {
     {"format", 0, WEIR_OPT_TEXT, AT(format), NULL, "FORMAT",
-     "what is written: mds, wds, tfrecord, jsonl or tokens", 0, 0},
+     "what is written: mds, wds, tfrecord, jsonl, tokens or files", 0, 0},
     {"shard-size", 0, WEIR_OPT_SIZE, AT(shard_bytes), "64M", "SIZE",
-     "bytes of samples in a shard, as the source has them", WEIR_PACK_SHARD_BYTES_MIN,
-     WEIR_PACK_SHARD_BYTES_MAX},
+     "bytes of samples in a shard, as the source has them (of files: in one list)",
+     WEIR_PACK_SHARD_BYTES_MIN, WEIR_PACK_SHARD_BYTES_MAX},
     {"compression", 'c', WEIR_OPT_TEXT, AT(compression), "", "CODEC",
      "of whole shards: zstd, gz, bz2, br, snappy, with a level as in zstd:3", 0, 0},
     {"fields", 0, WEIR_OPT_TEXT, AT(fields), NULL, "A,B",
@@ -106,9 +106,10 @@ static int make_index(struct packing *p)
         return code;
     uint64_t samples = weir_data_count(data);
     weir_data_close(data);
-    if (samples != p->result.samples)
-        return weir_fail(EBADMSG, "the packed dataset has %llu samples, the source %llu",
-                         (unsigned long long)samples, (unsigned long long)p->result.samples);
+    uint64_t expected = p->result.files ? p->result.files : p->result.samples;
+    if (samples != expected)
+        return weir_fail(EBADMSG, "the packed dataset has %llu samples where there should be %llu",
+                         (unsigned long long)samples, (unsigned long long)expected);
     return 0;
 }
 
@@ -117,20 +118,27 @@ static void report(struct cli *cli, const struct packing *p)
     const struct weir_pack_result *r = &p->result;
     double seconds = (double)(weir_sys->now_ns(WEIR_CLOCK_MONO) - p->start_ns) / 1e9;
     char from[32], to[32], rate[32], kept[64] = "";
-    if (r->shards_kept)
-        snprintf(kept, sizeof kept, " (%llu were there)", (unsigned long long)r->shards_kept);
-    cli_say(cli, "%llu sample%s (%s) in %llu shard%s%s (%s), %s/s", (unsigned long long)r->samples,
-            r->samples == 1 ? "" : "s", weir_format_size(from, sizeof from, r->source_bytes),
-            (unsigned long long)r->shards, r->shards == 1 ? "" : "s", kept,
+    bool is_files = r->files;
+    unsigned long long made = is_files ? r->files : r->shards;
+    unsigned long long there = is_files ? r->files_kept : r->shards_kept;
+    if (there)
+        snprintf(kept, sizeof kept, " (%llu were there)", there);
+    cli_say(cli, "%llu sample%s (%s) in %llu %s%s%s (%s), %s/s", (unsigned long long)r->samples,
+            r->samples == 1 ? "" : "s", weir_format_size(from, sizeof from, r->source_bytes), made,
+            is_files ? "file" : "shard", made == 1 ? "" : "s", kept,
             weir_format_size(to, sizeof to, r->file_bytes),
             weir_format_size(rate, sizeof rate,
                              (uint64_t)((double)r->source_bytes / (seconds > 0 ? seconds : 1))));
-    if (cli->json)
-        cli->doc =
-            json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "samples", (json_int_t)r->samples, "shards",
-                      (json_int_t)r->shards, "shards_kept", (json_int_t)r->shards_kept,
-                      "source_bytes", (json_int_t)r->source_bytes, "size_bytes",
-                      (json_int_t)r->file_bytes, "seconds", seconds);
+    if (!cli->json)
+        return;
+    cli->doc = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "samples", (json_int_t)r->samples,
+                         "shards", (json_int_t)r->shards, "shards_kept", (json_int_t)r->shards_kept,
+                         "source_bytes", (json_int_t)r->source_bytes, "size_bytes",
+                         (json_int_t)r->file_bytes, "seconds", seconds);
+    if (is_files) {
+        json_object_set_new(cli->doc, "files", json_integer((json_int_t)r->files));
+        json_object_set_new(cli->doc, "files_kept", json_integer((json_int_t)r->files_kept));
+    }
 }
 
 static int open_place(void *arg, weir_store **store, const char **prefix)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/field.h"
+#include "data/files_write.h"
 #include "data/format.h"
 #include "util/err.h"
 
@@ -85,4 +86,5 @@ const struct weir_format weir_format_files = {
     .survey = survey_files,
     .fields = fields,
     .key = key,
+    .writer = &weir_files_writer,
 };

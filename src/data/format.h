@@ -94,7 +94,8 @@ struct weir_writing {
     const char *columns;
 };
 
-/* A written shard, for the files that describe the whole. */
+/* A written shard, for the files that describe the whole. If it is a list of files, its samples and
+ * raw bytes are those of the files. */
 struct weir_written {
     char name[64]; /* shard.00000.mds.zstd */
     uint64_t samples, raw_bytes, file_bytes;
@@ -125,6 +126,10 @@ struct weir_format_writer {
      * source's. What need not be another encoding is written as it stands. NULL: none. */
     int (*add_stored)(void *writer, const void *schema, const struct weir_sample *sample,
                       struct weir_arena **scratch, const struct weir_field *fields, uint32_t count);
+    /* Every field is a file of its own: the next of those that the last add() was given, with its
+     * name and, until the next call, its content: 1, or 0 after the last. What drain() and finish()
+     * hand over is then the list of their names. NULL: a shard has its samples in it. */
+    int (*file)(void *writer, const char **name, struct weir_made *out);
     /* Before finish(): the file that belongs beside shard i (Megatron's .idx): 1, its name and, in
      * out, its content, or 0. NULL: never one. */
     int (*beside)(void *writer, char name[64], uint32_t i, struct weir_growing *out);

@@ -89,6 +89,9 @@ static int check(struct weir_packing *p)
                          o->shard_bytes);
     if (!weir_index_count(p->from.index))
         return weir_fail(EINVAL, "'%s' has no samples", weir_data_info_get(p->from.data)->url);
+    if (p->to_format->writer->file && o->codec[0])
+        return weir_fail(EINVAL, "%s are written as they are: there is no compression of them",
+                         p->to_format->name);
     int code = weir_codec_check(o->codec);
     if (!code)
         code = read_layout(p);
@@ -97,10 +100,11 @@ static int check(struct weir_packing *p)
     return code ? code : read_fields(p);
 }
 
-/* Each job writes a shard; a file beside that is another. */
+/* Each job writes a shard; a file beside that is another, and so is one that the shard lists. */
 static uint32_t jobs_of(const struct weir_packing *p)
 {
-    uint32_t most = weir_store_writers_max(p->store) / (p->to_format->writer->beside ? 2 : 1);
+    const struct weir_format_writer *w = p->to_format->writer;
+    uint32_t most = weir_store_writers_max(p->store) / (w->beside || w->file ? 2 : 1);
     return p->jobs < most ? p->jobs : most;
 }
 
@@ -187,8 +191,13 @@ static void tell(struct weir_pack_result *out, const struct weir_packing *p)
         .shards_kept = p->kept,
         .source_bytes = p->begin[p->shards],
     };
-    for (uint32_t i = 0; i < p->shards; i++)
-        out->file_bytes += p->written[i].file_bytes;
+    bool is_files = p->to_format->writer->file;
+    for (uint32_t i = 0; i < p->shards; i++) {
+        const struct weir_written *w = &p->written[i];
+        out->file_bytes += is_files ? w->raw_bytes : w->file_bytes;
+        out->files += is_files ? w->samples : 0;
+    }
+    out->files_kept = p->files_kept;
 }
 
 int weir_pack_open(weir_data **out, const char *url, const weir_data_options *opts,

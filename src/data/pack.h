@@ -42,6 +42,9 @@ struct weir_pack_result {
     uint64_t samples, shards;
     uint64_t shards_kept; /* of those: they were there already */
     uint64_t source_bytes, file_bytes;
+    /* Of plain files, each of which is a sample of its own, so many; then a shard is a list of up
+     * to 1,024 samples' files, and file_bytes are those of the files. 0: no plain files. */
+    uint64_t files, files_kept;
 };
 
 /* Opens a dataset to be packed in that format: of token files that become token files, every token

@@ -26,6 +26,28 @@ static int key_of(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p
 
 /* ---- objects with metadata ---- */
 
+/* Do both begin by saying that they are of the same pack? */
+static bool is_of_pack(const weir_info *info, const char *meta)
+{
+    size_t size = strlen("{\"pack\": \"\"") + 2 * WEIR_SHA256_BYTES;
+    return meta && strlen(meta) > size && info->meta_bytes > size &&
+           !memcmp(info->meta, meta, size);
+}
+
+static int refuse(const weir_info *info, const char *meta)
+{
+    if (is_of_pack(info, meta))
+        return weir_fail(EEXIST,
+                         "'%s' is there already, of another sample: two samples cannot have one "
+                         "name (pack the shards that they are in one by one, each into a place of "
+                         "its own, or into another format)",
+                         info->key);
+    return weir_fail(EEXIST,
+                     "'%s' is there already, and is no part of this pack: remove it, or "
+                     "choose another place",
+                     info->key);
+}
+
 /* 1 if it is there with just this metadata; 0 if nothing is; -EEXIST. */
 static int is_there(weir_object **out, weir_store *store, const char *key, const char *meta)
 {
@@ -40,11 +62,9 @@ static int is_there(weir_object **out, weir_store *store, const char *key, const
         *out = obj;
         return 1;
     }
+    code = refuse(info, meta);
     weir_object_close(obj);
-    return weir_fail(EEXIST,
-                     "'%s' is there already, and is no part of this pack: remove it, or "
-                     "choose another place",
-                     key);
+    return code;
 }
 
 static int put_new(weir_store *store, const char *key, const struct weir_made *made,
@@ -260,7 +280,8 @@ static bool read_meta(struct weir_packing *p, uint32_t i, const weir_info *info)
         return false;
     w->file_bytes = info->size_bytes;
     write_meta(again, p, i);
-    return !strcmp(text, again) && w->samples == p->first[i + 1] - p->first[i];
+    return !strcmp(text, again) &&
+           (p->to_format->writer->file || w->samples == p->first[i + 1] - p->first[i]);
 }
 
 int weir_pack_find(struct weir_packing *p, uint32_t i)
@@ -274,12 +295,8 @@ int weir_pack_find(struct weir_packing *p, uint32_t i)
         code = weir_object_open(&obj, p->store, key);
     if (code)
         return code == -ENOENT ? 0 : code;
-    code = read_meta(p, i, weir_object_info(obj))
-               ? 1
-               : weir_fail(EEXIST,
-                           "'%s' is there already, and is no part of this pack: remove it, or "
-                           "choose another place",
-                           key);
+    const weir_info *info = weir_object_info(obj);
+    code = read_meta(p, i, info) ? 1 : refuse(info, NULL);
     if (code == 1)
         weir_object_settle(obj);
     weir_object_close(obj);

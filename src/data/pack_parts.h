@@ -30,6 +30,7 @@ struct weir_packing {
     char digest[2 * WEIR_SHA256_BYTES + 1]; /* of all that decides what is written */
     struct weir_written *written;
     _Atomic uint32_t kept;
+    _Atomic uint64_t files_kept; /* those that these list */
 
     /* Of pack_shard.c: */
     pthread_mutex_t lock;

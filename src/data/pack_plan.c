@@ -1,11 +1,15 @@
 /* pack_plan.c - which samples go into which shard: as many as fit, in their order. It follows from
- * their sizes in the source, so that nothing need be read to know it.
+ * their sizes in the source, so that nothing need be read to know it. If their fields become files,
+ * a shard is those that one job puts and lists.
  */
 #include <errno.h>
 #include <inttypes.h>
 
 #include "data/pack_parts.h"
 #include "util/sys.h"
+
+/* Samples whose files are in one list: so much is done again after a kill. */
+enum { LISTED_MAX = 1024 };
 
 static int grow(struct weir_packing *p, uint32_t *room)
 {
@@ -38,6 +42,7 @@ static int add_shard(struct weir_packing *p, uint32_t *room, uint64_t first, uin
 int weir_pack_plan(struct weir_packing *p)
 {
     uint64_t samples = weir_index_count(p->from.index), total = 0, here = 0;
+    uint64_t most = p->to_format->writer->file ? LISTED_MAX : UINT64_MAX;
     uint32_t room = 0;
     int code = grow(p, &room);
     for (uint64_t i = 0; !code && i < samples; i++) {
@@ -45,7 +50,7 @@ int weir_pack_plan(struct weir_packing *p)
         code = weir_index_find(p->from.index, i, &place);
         if (code)
             return weir_sample_fail(&p->from, i, code);
-        if (!i || here + place.size > p->opts->shard_bytes) {
+        if (!i || here + place.size > p->opts->shard_bytes || i - p->first[p->shards - 1] == most) {
             code = add_shard(p, &room, i, total);
             here = 0;
         }

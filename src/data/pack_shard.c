@@ -28,6 +28,8 @@ struct weir_making {
     weir_put *put;       /* the shard, once it has begun; NULL */
     uint64_t head_bytes; /* that stand in front of it */
     uint64_t drained;    /* bytes that were handed on to it */
+    /* Where each field is a file: so many were put, of so many bytes. */
+    uint64_t files, file_bytes;
     struct weir_growing raw, packed;
     struct weir_field *fields; /* room for WEIR_FIELDS_MAX */
     struct weir_arena *scratch;
@@ -56,6 +58,29 @@ static int choose(const struct weir_packing *p, struct weir_field *fields, uint3
     return 0;
 }
 
+/* Where each field is a file: those of the sample that was just added. The first try, which writes
+ * nothing, puts none. */
+static int put_files(struct weir_making *m, uint64_t number)
+{
+    const struct weir_format_writer *writer = m->p->to_format->writer;
+    char meta[2 * WEIR_SHA256_BYTES + 64];
+    struct weir_made made;
+    const char *name;
+    int code;
+    if (!writer->file)
+        return 0;
+    snprintf(meta, sizeof meta, "{\"pack\": \"%s\", \"sample\": %" PRIu64 "}", m->p->digest,
+             number);
+    while ((code = writer->file(m->writer, &name, &made)) > 0) {
+        code = m->put ? weir_pack_put(m->p, name, &made, meta) : 0;
+        if (code)
+            return code;
+        m->files++;
+        m->file_bytes += made.body_size;
+    }
+    return code;
+}
+
 static int add_sample(struct weir_making *m, uint64_t number, const struct weir_sample *sample)
 {
     struct weir_packing *p = m->p;
@@ -76,6 +101,8 @@ static int add_sample(struct weir_making *m, uint64_t number, const struct weir_
         code = writer->add_stored(m->writer, schema, sample, &m->scratch, m->fields, count);
     else
         code = writer->add(m->writer, number, key, m->fields, count);
+    if (!code)
+        code = put_files(m, number);
     if (code == -EINVAL && !p->fields)
         weir_fail(EINVAL, "%s (--fields chooses what is kept)", strdupa(weir_fail_last()));
     return code;
@@ -106,6 +133,7 @@ static int begin(struct weir_making *m, uint32_t i)
     struct weir_packing *p = m->p;
     const struct weir_format_writer *writer = p->to_format->writer;
     m->head_bytes = m->drained = 0;
+    m->files = m->file_bytes = 0;
     if (!is_streamed(p))
         return 0;
     int code = 0;
@@ -332,8 +360,8 @@ static int finish(struct weir_making *m, uint32_t i)
         code = p->to_format->writer->finish(m->writer, &made);
     if (code)
         return code;
-    w->samples = p->first[i + 1] - p->first[i];
-    w->raw_bytes = made.head_size + m->drained + made.body_size;
+    w->samples = m->files ? m->files : p->first[i + 1] - p->first[i];
+    w->raw_bytes = m->files ? m->file_bytes : made.head_size + m->drained + made.body_size;
     if (!is_streamed(p)) {
         code = compress(m, &made);
         if (!code)
@@ -385,5 +413,7 @@ int weir_pack_shard(struct weir_packing *p, uint32_t i)
     if (code < 0)
         return code;
     p->kept++;
+    if (p->to_format->writer->file)
+        p->files_kept += p->written[i].samples;
     return tell(p, p->begin[i + 1] - p->begin[i]);
 }

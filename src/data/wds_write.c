@@ -1,6 +1,4 @@
-/* wds_write.c - see wds_write.h. A field becomes the member "key.name", with an ending behind it
- * where its kind needs one: what is text, a whole number, JSON or an array reads as that again,
- * here and with webdataset. Slashes in names become dots (a suffix has none), letters small ones.
+/* wds_write.c - see wds_write.h. A field becomes a member of the tar: member.h says how.
  *
  * A plain file ("data" and "path") becomes a member named as the file was.
  */
@@ -13,7 +11,7 @@
 #include <string.h>
 
 #include "data/field.h"
-#include "data/npy.h"
+#include "data/member.h"
 #include "data/shards.h"
 #include "data/tar.h"
 #include "data/tar_write.h"
@@ -23,11 +21,7 @@
 
 struct writer {
     struct weir_growing shard;
-    struct weir_growing content; /* of one member, where it is made */
-    struct weir_growing taken;   /* the suffixes of this sample: u16 length and text of each */
-    size_t key_size;
-    char key[WEIR_TAR_NAME_MAX];  /* of the sample before, in the same shard */
-    char name[WEIR_TAR_NAME_MAX]; /* of a member */
+    struct weir_members members; /* the key is that of the sample before, in the same shard */
 };
 
 /* ---- keys ---- */
@@ -46,128 +40,33 @@ static bool is_key(const char *key, size_t size)
 
 /* The sample's key, or its number where it has none that can be one. Two in a row are not alike:
  * they would be one sample. */
-static void choose_key(struct writer *writer, uint64_t number, const char *key, size_t size)
+static void choose_key(struct weir_members *m, uint64_t number, const char *key, size_t size)
 {
     bool known = is_key(key, size);
-    bool again = known && size == writer->key_size && !memcmp(key, writer->key, size);
+    bool again = known && size == m->key_size && !memcmp(key, m->key, size);
     if (known && !again) {
-        memcpy(writer->key, key, size);
-        writer->key_size = size;
+        memcpy(m->key, key, size);
+        m->key_size = size;
         return;
     }
     size_t at = again ? size : 0;
-    writer->key_size = at + (size_t)snprintf(writer->key + at, sizeof writer->key - at,
-                                             again ? "-%" PRIu64 : "%09" PRIu64, number);
-}
-
-/* ---- suffixes ---- */
-
-static enum weir_wds_content content_of(const struct weir_field *field)
-{
-    switch (field->kind) {
-    case WEIR_FIELD_TEXT:
-        return WEIR_WDS_TEXT;
-    case WEIR_FIELD_JSON:
-    case WEIR_FIELD_NONE:
-        return WEIR_WDS_JSON;
-    case WEIR_FIELD_ARRAY:
-        return !field->ndim && weir_dtype_is_whole(field->dtype) ? WEIR_WDS_NUMBER : WEIR_WDS_NPY;
-    case WEIR_FIELD_BYTES:
-        break;
-    }
-    return WEIR_WDS_BYTES;
-}
-
-static int refuse(const struct weir_field *field, const char *why)
-{
-    return weir_fail(EINVAL, "field '%.*s' %s", (int)field->name_size, field->name, why);
-}
-
-/* No other member of this sample has that suffix. */
-static int take_suffix(struct writer *writer, const struct weir_field *field, const char *suffix,
-                       size_t size)
-{
-    const struct weir_growing *taken = &writer->taken;
-    uint16_t length;
-    for (size_t at = 0; at < taken->size; at += length) {
-        memcpy(&length, taken->data + at, sizeof length);
-        at += sizeof length;
-        if (length == size && !memcmp(taken->data + at, suffix, size))
-            return refuse(field, "would have the same suffix as another one");
-    }
-    length = (uint16_t)size;
-    int code = weir_growing_add(&writer->taken, &length, sizeof length);
-    return code ? code : weir_growing_add(&writer->taken, suffix, size);
-}
-
-/* writer->name becomes the member's name; its size, or an error. `as`: what the suffix is made of.
- */
-static int make_name(struct writer *writer, const struct weir_field *field, const char *as,
-                     size_t as_size)
-{
-    static const char *const endings[] = {"", ".txt", ".cls", ".json", ".npy"};
-    enum weir_wds_content content = content_of(field);
-    size_t at = writer->key_size + 1;
-    if (as_size > WEIR_TAR_NAME_MAX - 8 - at)
-        return refuse(field, "has a name that is too long");
-    if (memchr(as, 0, as_size))
-        return refuse(field, "has a NUL in its name");
-    memcpy(writer->name, writer->key, writer->key_size);
-    writer->name[writer->key_size] = '.';
-    char *suffix = writer->name + at;
-    for (size_t i = 0; i < as_size; i++) {
-        char c = as[i];
-        suffix[i] = c == '/' ? '.' : c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
-    }
-    size_t size = as_size;
-    if (content != WEIR_WDS_BYTES && weir_wds_content_of(suffix, size) != content) {
-        memcpy(suffix + size, endings[content], strlen(endings[content]));
-        size += strlen(endings[content]);
-    }
-    int code = take_suffix(writer, field, suffix, size);
-    return code ? code : (int)(at + size);
+    m->key_size = at + (size_t)snprintf(m->key + at, sizeof m->key - at,
+                                        again ? "-%" PRIu64 : "%09" PRIu64, number);
 }
 
 /* ---- members ---- */
 
-/* What a member holds: the field's own bytes, or some that are made. */
-static int make_content(struct writer *writer, const struct weir_field *field, const void **data,
-                        size_t *size)
-{
-    char text[24];
-    int64_t value;
-    int code = 0;
-    *data = field->data;
-    *size = field->size;
-    if (field->kind == WEIR_FIELD_NONE) {
-        *data = "null";
-        *size = 4;
-        return 0;
-    }
-    if (field->kind != WEIR_FIELD_ARRAY)
-        return 0;
-    writer->content.size = 0;
-    if (content_of(field) == WEIR_WDS_NPY)
-        code = weir_npy_put(&writer->content, field);
-    else if (weir_dtype_i64(field->dtype, field->data, &value))
-        code = weir_growing_add(&writer->content, text,
-                                (size_t)snprintf(text, sizeof text, "%" PRId64, value));
-    else
-        code = refuse(field, "is a number above 2^63");
-    *data = writer->content.data;
-    *size = writer->content.size;
-    return code;
-}
-
 static int add_member(struct writer *writer, const struct weir_field *field, const char *as,
                       size_t as_size)
 {
+    struct weir_members *m = &writer->members;
     const void *data;
     size_t size;
-    int name_size = make_name(writer, field, as, as_size);
-    int code = name_size < 0 ? name_size : make_content(writer, field, &data, &size);
+    int code = weir_member_name(m, field, as, as_size);
     if (!code)
-        code = weir_tar_put_header(&writer->shard, writer->name, (size_t)name_size, size);
+        code = weir_member_content(m, field, &data, &size);
+    if (!code)
+        code = weir_tar_put_header(&writer->shard, m->name, m->name_size, size);
     if (!code)
         code = weir_growing_add(&writer->shard, data, size);
     return code ? code : weir_tar_put_padding(&writer->shard, size);
@@ -183,11 +82,11 @@ static const struct weir_field *find(const struct weir_field *fields, uint32_t c
 }
 
 /* The suffix that a plain file had, if its path is "key.suffix". */
-static bool suffix_of_file(const struct writer *writer, const struct weir_field *path,
+static bool suffix_of_file(const struct weir_members *m, const struct weir_field *path,
                            struct weir_wds_name *out)
 {
     return path && weir_wds_split(out, path->data, path->size) && out->suffix_size &&
-           out->key_size == writer->key_size && !memcmp(out->key, writer->key, out->key_size);
+           out->key_size == m->key_size && !memcmp(out->key, m->key, out->key_size);
 }
 
 static int add_members(struct writer *writer, const struct weir_field *fields, uint32_t count)
@@ -195,7 +94,7 @@ static int add_members(struct writer *writer, const struct weir_field *fields, u
     const struct weir_field *path = find(fields, count, "path", WEIR_FIELD_TEXT);
     const struct weir_field *file = find(fields, count, "data", WEIR_FIELD_BYTES);
     struct weir_wds_name was;
-    bool plain = file && suffix_of_file(writer, path, &was);
+    bool plain = file && suffix_of_file(&writer->members, path, &was);
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
         const struct weir_field *field = &fields[i];
@@ -206,7 +105,7 @@ static int add_members(struct writer *writer, const struct weir_field *fields, u
         else
             code = add_member(writer, field, field->name, field->name_size);
     }
-    if (!code && !writer->taken.size)
+    if (!code && !weir_members_any(&writer->members))
         code = weir_fail(EINVAL, "a sample without fields, which a tar cannot hold");
     return code;
 }
@@ -235,8 +134,8 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
         key = own ? own->data : "";
         size = own ? own->size : 0;
     }
-    choose_key(writer, number, key, size);
-    writer->taken.size = 0;
+    choose_key(&writer->members, number, key, size);
+    weir_members_begin(&writer->members);
     int code = add_members(writer, fields, count);
     if (code)
         writer->shard.size = begin;
@@ -255,7 +154,7 @@ static int finish(void *arg, struct weir_made *out)
     struct writer *writer = arg;
     int code = weir_tar_put_end(&writer->shard);
     drain(writer, out);
-    writer->key_size = 0;
+    writer->members.key_size = 0;
     return code;
 }
 
@@ -265,8 +164,7 @@ static void close_writer(void *arg)
     if (!writer)
         return;
     weir_growing_free(&writer->shard);
-    weir_growing_free(&writer->content);
-    weir_growing_free(&writer->taken);
+    weir_members_free(&writer->members);
     free(writer);
 }
 

@@ -73,18 +73,84 @@ def test_the_same_bytes_whatever_the_jobs(weir, form, more):
         assert field(weir, "one", number, name) == (source / files[number]).read_bytes()
 
 
-def test_killed_at_any_time_it_goes_on(weir):
+def plain(path):
+    """The files of a tree, without what Weir keeps beside them."""
+    return {name: data for name, data in content(path).items() if not name.endswith(".weir")}
+
+
+def test_a_tree_of_files_comes_back(weir):
+    """Through any format that holds bytes: names without an ending, with two, with one stem."""
+    source = tree(weir, 60)
+    for name in ("README", "class0/a.seg.PNG", "class0/a.txt", "class0/a", "ü/ß x.JPG", "b_.c"):
+        weir.file(f"src/{name}", name.encode() * 40)
+    for form in ("mds", "tfrecord", "files"):
+        pack(weir, "src", form, form, "--fields", "data,path")
+        doc = weir.json("data", "pack", form, f"from-{form}", "--format", "files", "--jobs", "3")
+        assert doc["files"] == doc["samples"] == 67 and not doc["files_kept"], form
+        assert plain(weir.cwd / f"from-{form}") == plain(source), form
+    pack(weir, "mds", "one", "files", "--jobs", "1")
+    assert plain(weir.cwd / "one") == plain(source)
+    weir("verify", "--store", "one")
+    back = weir("data", "stats", "one").out
+    assert "67" in back and "files" in back
+    for number in (0, 33, 66):
+        assert field(weir, "one", number, "data") == field(weir, "src", number, "data")
+        assert field(weir, "one", number, "path") == field(weir, "src", number, "path")
+    said = weir("data", "pack", "mds", "one", "--format", "files", "--shard-size", "64K").err
+    assert "in 67 files (67 were there)" in said
+
+
+def test_fields_as_files(weir):
+    rows(weir, 3)
+    pack(weir, "rows.jsonl", "to", "files")
+    assert plain(weir.cwd / "to").keys() == {
+        f"00000000{i}.{name}" for i in range(3) for name in ("number.cls", "ratio.npy", "text")}
+    assert (weir.cwd / "to/000000002.text").read_text() == "row 2 ü"
+    assert (weir.cwd / "to/000000002.number.cls").read_text() == "2"
+    pack(weir, "rows.jsonl", "w", "wds")
+    pack(weir, "w", "from-w", "files")
+    assert plain(weir.cwd / "from-w") == plain(weir.cwd / "to")
+
+
+@pytest.mark.parametrize("says, more", [
+    ("'../up' cannot be a key", {"path": "../up"}),
+    ("'a/.hidden' would be hidden", {"path": "a/.hidden"}),
+    ("'index.weir' would be taken for one of Weir's own", {"path": "index.weir"}),
+    ("'txt' would have the same name", {"path": "a.txt", "txt": "b"})])
+def test_names_that_no_file_can_have(weir, says, more):
+    weir.file("rows.jsonl", json.dumps({"data": "x"} | more) + "\n")
+    error = weir.fails("data", "pack", "rows.jsonl", "to/below", "--format", "files")
+    assert says in error and "sample 0" in error and "--fields" in error
+    assert not (weir.cwd / "to").exists() and not (weir.cwd / "up").exists()
+
+
+def test_two_files_of_one_name(weir):
+    """The first stays as it is; the second is told of."""
+    rows = [{"path": f"{i % 1500}.txt", "data": str(i)} for i in range(1501)]
+    weir.file("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    for _ in range(2):
+        error = weir.fails("data", "pack", "rows.jsonl", "to", "--format", "files", "--jobs", "1")
+        assert "sample 1500" in error and "'0.txt' is there already, of another sample" in error
+        assert (weir.cwd / "to/0.txt").read_text() == "0"
+    weir("data", "pack", "rows.jsonl", "numbers", "--format", "files", "--fields", "data")
+    assert (weir.cwd / "numbers/000001500.data.txt").read_text() == "1500"
+    assert "no compression" in weir.fails("data", "pack", "rows.jsonl", "c", "--format", "files",
+                                          "--compression", "zstd")
+
+
+@pytest.mark.parametrize("form", ["wds", "files"])
+def test_killed_at_any_time_it_goes_on(weir, form):
     tree(weir, 300)
-    pack(weir, "src", "whole", "wds")
+    pack(weir, "src", "whole", form)
     chance = random.Random(3)
     kills = 0
-    seals = weir.cwd / "killed/.weir/seal"
+    seals = weir.cwd / "killed/.weir/seal" / (".pack" if form == "files" else "")
     slow = f"file:{weir.cwd}/killed?write_rate=200K"  # for so long that a kill is in time
     for _ in range(12):
-        before = len(list(seals.glob("shard*")))
-        process = weir.start("data", "pack", "src", slow, "--format", "wds", "--shard-size",
+        before = len(list(seals.glob("*0*")))
+        process = weir.start("data", "pack", "src", slow, "--format", form, "--shard-size",
                              "64K", "--jobs", "3", stderr=subprocess.DEVNULL, stdout=-1)
-        wait_for(lambda: process.poll() is not None or len(list(seals.glob("shard*"))) > before,
+        wait_for(lambda: process.poll() is not None or len(list(seals.glob("*0*"))) > before,
                  "a shard")
         time.sleep(chance.random() * 0.03)
         process.kill()
@@ -92,18 +158,19 @@ def test_killed_at_any_time_it_goes_on(weir):
         kills += process.returncode == -signal.SIGKILL
         if process.returncode == 0:
             break
-    doc = weir.json("data", "pack", "src", "killed", "--format", "wds", "--shard-size", "64K")
+    doc = weir.json("data", "pack", "src", "killed", "--format", form, "--shard-size", "64K")
     assert kills and doc["shards_kept"]
     assert content(weir.cwd / "killed") == content(weir.cwd / "whole")
     weir("verify", "--store", "killed")
-    again = weir.json("data", "pack", "src", "killed", "--format", "wds", "--shard-size", "64K")
+    again = weir.json("data", "pack", "src", "killed", "--format", form, "--shard-size", "64K")
     assert again["shards_kept"] == again["shards"] == doc["shards"]
 
 
-def test_two_at_once_share_the_work(weir):
+@pytest.mark.parametrize("form", ["mds", "files"])
+def test_two_at_once_share_the_work(weir, form):
     tree(weir, 200)
-    pack(weir, "src", "alone", "mds")
-    args = ["data", "pack", "src", "both", "--format", "mds", "--shard-size", "64K"]
+    pack(weir, "src", "alone", form)
+    args = ["data", "pack", "src", "both", "--format", form, "--shard-size", "64K"]
     weir.start("init", "-q", "--store", "both").wait()
     two = [weir.start(*args, stdout=-1, stderr=-1) for _ in range(2)]
     errors = [p.communicate()[1] for p in two]
@@ -127,12 +194,13 @@ def test_stopped_by_a_signal(weir):
     assert not list((weir.cwd / "to/.weir/tmp").glob("*"))
 
 
-def test_a_full_disk(weir):
+@pytest.mark.parametrize("form", ["mds", "files"])
+def test_a_full_disk(weir, form):
     """It fails with one line; with more room the same command goes on."""
     tree(weir, 400, most=20000)
     place = weir.cwd / "small"
     place.mkdir()
-    args = [BIN, "data", "pack", "src", "small/to", "--format", "mds", "--shard-size", "256K"]
+    args = [BIN, "data", "pack", "src", "small/to", "--format", form, "--shard-size", "256K"]
     script = """
         mount -t tmpfs -o size=2m none small || exit 99
         "$@"; test $? = 1 || exit 98
@@ -147,7 +215,7 @@ def test_a_full_disk(weir):
     assert "no space left" in done.stderr.lower() and done.stderr.count("\n") == 1
     assert "the same command goes on once there is room" in done.stderr
     assert json.loads(done.stdout)["shards_kept"] >= 1
-    weir("data", "pack", "src", "whole", "--format", "mds", "--shard-size", "256K")
+    weir("data", "pack", "src", "whole", "--format", form, "--shard-size", "256K")
     assert content(weir.cwd / "kept") == content(weir.cwd / "whole")
 
 

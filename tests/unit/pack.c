@@ -102,13 +102,14 @@ static int stop_after(void *arg, uint64_t more)
 }
 
 /* Stops when it was told of progress 3 times, then 4 times, and so on. */
-static void stop_and_go_on(const char *tree)
+static void stop_and_go_on(const char *tree, const char *format, const char *at)
 {
     weir_data *data = open_data(tree);
-    weir_store *whole = store_at("mem:", NULL), *parts = store_at("mem:", NULL);
+    weir_store *whole = store_at("mem:", NULL), *parts = store_at(at, NULL);
     struct weir_pack_options opts = plain;
     struct weir_pack_result result;
     atomic_int left;
+    opts.format = format;
     OK(weir_pack_run(&result, data, whole, "", &opts));
     opts.jobs = 3;
     opts.progress = stop_after;
@@ -120,7 +121,7 @@ static void stop_and_go_on(const char *tree)
         CHECK(!code || code == -ECANCELED);
     } while (code && ++tries < 100);
     CHECK(!code && tries);
-    check_same(whole, parts, result.shards + 2);
+    check_same(whole, parts, result.files ? result.shards + result.files + 1 : result.shards + 2);
     weir_store_close(whole);
     weir_store_close(parts);
     weir_data_close(data);
@@ -128,14 +129,48 @@ static void stop_and_go_on(const char *tree)
 
 static void stopped_and_gone_on(void)
 {
-    stop_and_go_on(make_tree());
+    stop_and_go_on(make_tree(), "mds", "mem:");
 }
 
 /* A shard that many pieces are read for, each of 96 files at most: they come in their order, and
  * who stops leaves some that are loaded, or being loaded. */
 static void many_pieces(void)
 {
-    stop_and_go_on(make_files(5000, 97));
+    stop_and_go_on(make_files(5000, 97), "mds", "mem:");
+}
+
+/* Each file is an object of its own; their lists say which are there. */
+static void files_again(void)
+{
+    const char *tree = make_files(3000, 97);
+    weir_data *data = open_data(tree);
+    weir_store *store = store_at("mem:", NULL);
+    struct weir_pack_options opts = plain;
+    struct weir_pack_result result;
+    stop_and_go_on(tree, "files", tmp_path("files"));
+    opts.format = "files";
+    OK(weir_pack_run(&result, data, store, "at/", &opts));
+    CHECK(result.shards == 3 && result.samples == 3000 && result.files == 3000);
+    CHECK(result.source_bytes == result.file_bytes && !result.files_kept);
+    OK(weir_remove(store, "at/.pack/000001.weir")); /* it was killed before that */
+    OK(weir_remove(store, "at/1500.png"));
+    OK(weir_pack_run(&result, data, store, "at/", &opts));
+    CHECK(result.shards_kept == 2 && result.files_kept == 3000 - 1024 && result.files == 3000);
+    for (int i = 0; i < 3000; i += 250) {
+        char name[32], path[32];
+        size_t size, expected;
+        snprintf(name, sizeof name, "at/%04d.png", i);
+        snprintf(path, sizeof path, "%04d.png", i);
+        void *got = load(store, name, &size), *was = file_read(path_in(tree, path), &expected);
+        CHECK(size == expected && !memcmp(got, was, size));
+        free(got);
+        free(was);
+    }
+    opts.codec = "zstd:3";
+    CHECK_EQ(weir_pack_run(&result, data, store, "other/", &opts), -EINVAL);
+    CHECK(strstr(weir_error_text(), "no compression"));
+    weir_store_close(store);
+    weir_data_close(data);
 }
 
 /* A source file that is gone is named, by whichever job came to it; when it is back, the same call
@@ -215,6 +250,7 @@ int main(void)
     RUN(same_bytes);
     RUN(stopped_and_gone_on);
     RUN(many_pieces);
+    RUN(files_again);
     RUN(source_that_is_gone);
     RUN(overtaken);
     return TEST_RESULT;
