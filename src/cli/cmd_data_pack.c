@@ -214,6 +214,10 @@ const struct command cmd_data_pack = {
         "for another format, they are those that 'weir data cat' shows, which overlap by one "
         "token, unless --source-options has overlap=0. A document that is cut by the end of a "
         "shard is two in megatron's layout.\n\n"
+        "As 'files', each field becomes a file, named by its sample (what it is called, or its "
+        "number) and the field; a sample with the fields data and path becomes the file of that "
+        "path. Each is sealed, and a list in .pack/ says which are complete, for up to 1,024 "
+        "samples at once.\n\n"
         "Fields keep their names. One that the format cannot hold is an error that names it; "
         "--fields chooses which are kept. MDS that becomes MDS keeps the encoding of every column, "
         "and its bytes as they stand; --columns names other encodings, any but pkl, and what does "
@@ -222,10 +226,12 @@ const struct command cmd_data_pack = {
     .example = "weir data pack ./images ./shards --format wds\n"
                "weir data pack ./shards ./mds --format mds --compression zstd:3 --jobs 8\n"
                "weir data pack ./images ./mds --format mds --columns data:jpeg\n"
+               "weir data pack ./shards ./tree --format files --fields jpg,cls\n"
                "weir data pack ./train.bin ./corpus --format tokens \\\n"
                "    --layout megatron --source-options eot=50256",
     .json = "samples, shards, shards_kept (of those: they were there), source_bytes (of the "
-            "samples), size_bytes (of the shards), seconds",
+            "samples), size_bytes (of the shards, or files), seconds; of files, which are listed in "
+            "shards, files and files_kept too",
     .options = options,
     .fields = &opts,
     .run = run,

@@ -96,7 +96,7 @@ def test_a_tree_of_files_comes_back(weir):
     for number in (0, 33, 66):
         assert field(weir, "one", number, "data") == field(weir, "src", number, "data")
         assert field(weir, "one", number, "path") == field(weir, "src", number, "path")
-    said = weir("data", "pack", "mds", "one", "--format", "files", "--shard-size", "64K").err
+    said = weir("data", "pack", "mds", "one", "--format", "files", "--shard-size", "64K").out
     assert "in 67 files (67 were there)" in said
 
 
