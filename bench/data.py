@@ -22,12 +22,16 @@ from common import GB, ROOT, say
 SIZES = {1024: 256 << 20, 16384: 1 << 30, 112640: 2 << 30}  # of a sample, of the dataset
 CONTENDERS = ["weir", "weir_mds", "weir_files", "streaming", "webdataset", "litdata", "files"]
 # Who reads what another has written.
-MADE_BY = {"weir_mds": "streaming", "weir_files": "files", "weir_long": "weir"}
+MADE_BY = {"weir_mds": "streaming", "weir_files": "files", "weir_long": "weir",
+           "weir_fresh": "weir"}
 WORKERS = {"weir": [1, 2, 4], "weir_mds": [4], "weir_files": [4], "streaming": [0, 2, 4],
            "webdataset": [0, 2, 4], "litdata": [0, 2, 4], "files": [0, 2, 4]}
 COLD_SIZES = [16384, 112640]
 COLD_EPOCHS = 4  # after the first, read around the page cache, so that all of them are cold
-COLD_PAIRS = 3   # of that and fio in each round: the two are compared, and neither takes long
+# Beside fio, several times in each round, for they take no time: these epochs, one with its
+# beginning, and one in memory that was not touched before.
+COMPARED = ["weir_long", "fio", "weir", "weir_fresh"]
+COLD_PAIRS = 3
 TOKENS_TURNS = 3  # in each round, for the same reason
 TOKENS_BYTES, TOKENS_BATCH = 1 << 30, 64
 TRIES = 2  # of each number of workers: one alone is chance
@@ -90,7 +94,7 @@ class Bench:
                 self.memory[f"weir_{size}"] = (run["halfway_bytes"], run["end_bytes"])
 
     def cold(self, size, turn):
-        for name in rotated([*CONTENDERS, *COLD_PAIRS * ["weir_long", "fio"]], turn):
+        for name in rotated([*CONTENDERS[1:], *COLD_PAIRS * COMPARED], turn):
             self.dropped = common.settle(self.dir)
             if name == "fio":
                 rate = common.fio_read(self.fio_path, self.read_setup)
@@ -101,6 +105,7 @@ class Bench:
     def cold_epochs(self, name, size, turn):
         is_long = name == "weir_long"
         run = self.work("epoch", name, size, total=SIZES[size], seed=turn + 1, once=True,
+                        touch=name != "weir_fresh",
                         again=COLD_EPOCHS if is_long else 0,
                         workers=self.workers_cold(name, size),
                         more={"buffered": False} if name.startswith("weir") else {})

@@ -4,7 +4,7 @@
     data_work.py make|epoch|tokens|memcpy|versions NAME FOLDER BYTES [OPTIONS AS JSON]
 
 BYTES is the size of a sample. NAME is a contender: weir, weir_mds, weir_files, streaming,
-webdataset, litdata, files. Each reads what its own library has written to FOLDER; Weir also what
+webdataset, litdata, files; weir_long and weir_fresh are weir. Each reads what its own library has written to FOLDER; Weir also what
 others have.
 """
 import json
@@ -21,6 +21,7 @@ BATCH = 256
 SHARD_BYTES = 64 << 20
 FILES_A_FOLDER = 1000
 SHUFFLE_BUFFER = 1000  # of WebDataset, as its documentation has it
+MORE_BYTES = 1 << 30  # beside a dataset's, in the page cache, what a process needs at most
 SECONDS = 2.0  # that warm reading is measured for at least, in whole epochs
 
 
@@ -159,6 +160,7 @@ def read_weir_files(folder, workers, seed, **more):
 
 
 READERS = {"weir": read_weir, "weir_mds": read_weir, "weir_long": read_weir,
+           "weir_fresh": read_weir,
            "weir_files": read_weir_files, "streaming": read_streaming,
            "webdataset": read_webdataset, "litdata": read_litdata, "files": read_files}
 
@@ -204,6 +206,8 @@ def epoch(name, folder, size, options):
     end."""
     total, more = options["total"] // size, options.get("more", {})
     load_libraries(name)
+    if options.get("touch"):
+        common.touch_memory(options["total"] + MORE_BYTES)
     start_s, cpu_s = time.perf_counter(), time.process_time()
     loader = READERS[name](folder, options["workers"], options["seed"], **more)
     seen, first_s, first, halfway = one_epoch(name, loader, total)
