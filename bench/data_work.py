@@ -4,8 +4,8 @@
     data_work.py make|epoch|tokens|memcpy|versions NAME FOLDER BYTES [OPTIONS AS JSON]
 
 BYTES is the size of a sample. NAME is a contender: weir, weir_mds, weir_files, streaming,
-webdataset, litdata, files; weir_long and weir_fresh are weir. Each reads what its own library has written to FOLDER; Weir also what
-others have.
+webdataset, litdata, files; weir_long and weir_fresh are weir. Each reads what its own library has
+written to FOLDER; Weir also what others have.
 """
 import json
 import os

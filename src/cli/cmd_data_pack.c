@@ -229,9 +229,10 @@ const struct command cmd_data_pack = {
                "weir data pack ./shards ./tree --format files --fields jpg,cls\n"
                "weir data pack ./train.bin ./corpus --format tokens \\\n"
                "    --layout megatron --source-options eot=50256",
-    .json = "samples, shards, shards_kept (of those: they were there), source_bytes (of the "
-            "samples), size_bytes (of the shards, or files), seconds; of files, which are listed in "
-            "shards, files and files_kept too",
+    .json =
+        "samples, shards, shards_kept (of those: they were there), source_bytes (of the "
+        "samples), size_bytes (of the shards, or files), seconds; of files, which are listed in "
+        "shards, files and files_kept too",
     .options = options,
     .fields = &opts,
     .run = run,
