@@ -109,6 +109,8 @@ class Bench:
                         again=COLD_EPOCHS if is_long else 0,
                         workers=self.workers_cold(name, size),
                         more={"buffered": False} if name.startswith("weir") else {})
+        if run["touched_per_s"]:
+            self.note("touched_gb_s", run["touched_per_s"] / GB)
         return run["per_s" if is_long else "whole_per_s"] * size
 
     def workers_cold(self, name, size):

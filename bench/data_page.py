@@ -36,7 +36,8 @@ def targets(result):
     rows += [(f"cold, samples of {SIZE_NAMES[size]}, {epochs}, to fio's direct read", "≥", COLD,
               ratio[f"cold_{name}_{size}"]) for size in result["cold_sizes"]
              for name, epochs in (("weir_long", f"{result['cold_epochs']} epochs after the first"),
-                                  ("weir", "one epoch with its beginning"))]
+                                  ("weir", "one epoch with its beginning"),
+                                  ("weir_fresh", "the same in memory not touched before"))]
     rows += [(f"tokens of mapped files, warm, sequences of {seq_len:,}, to memcpy", "≥", TOKENS,
               ratio[f"tokens_{seq_len}"]) for seq_len in SEQ_LENS]
     for name, (halfway, end) in result["memory"].items():
@@ -58,13 +59,15 @@ def intro(result):
         "the number of workers that was fastest here. Warm, the rate is that from the first batch "
         "on, over whole epochs that take two seconds at least, with workers that stay; cold, it is "
         "that of one epoch, from before its first batch, Weir reading around the page cache with "
-        "its default threads. Just before, every contender's process touches as much memory as it "
-        "may use and frees it: on a virtual machine memory comes from the host when it is touched "
-        "first, slower than this disk is read, and fio needs next to none. Weir is also shown "
-        "without that (in fresh memory), where the rate is that of the host more than of anything "
-        f"measured here, and over {result['cold_epochs']} more epochs, which all come from the "
-        "device, of a loader that reads on beyond them. These three and fio, and tokens and "
-        f"memcpy, take turns three times in each round. torch {v['torch']}, mosaicml-streaming "
+        "its default threads. Just before, every contender's process touches 1 GiB more memory "
+        "than there are samples, or half of what is available, and frees it: a virtual machine has "
+        "memory from its host when it is touched first, and may lose what is free for two seconds, "
+        "so that those who take longer have it less. That went at "
+        f"{result['median']['touched_gb_s']:.1f} GB/s (median); fio needs next to none. Weir is "
+        "also shown without that (in fresh memory), and over "
+        f"{result['cold_epochs']} more epochs, which all come from the device, of a loader that "
+        "reads on beyond them. These three and fio, and tokens and memcpy, take turns three times "
+        f"in each round. torch {v['torch']}, mosaicml-streaming "
         f"{v['mosaicml-streaming']}, webdataset {v['webdataset']}, litdata {v['litdata']}, Python "
         f"{v['python']}; fio: `{' '.join(result['fio_read_setup'])}`. Machine: "
         f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}"
@@ -132,6 +135,7 @@ def picture(result):
         rows = [(name, m[f"cold_{key}_{size}_gb_s"]) for key, name in NAMES.items()]
         rows.insert(0, (f"Weir, {result['cold_epochs']} more epochs",
                         m[f"cold_weir_long_{size}_gb_s"]))
+        rows.append(("Weir, in fresh memory", m[f"cold_weir_fresh_{size}_gb_s"]))
         rows.append(("fio", m[f"cold_fio_{size}_gb_s"]))
         part, at = panels.panel(at, f"Cold, {SIZE_NAMES[size]}, GB/s", rows,
                          [(COLD * m[f"cold_fio_{size}_gb_s"], "target")], "")

@@ -206,21 +206,23 @@ def epoch(name, folder, size, options):
     end."""
     total, more = options["total"] // size, options.get("more", {})
     load_libraries(name)
+    touched = None
     if options.get("touch"):
-        common.touch_memory(options["total"] + MORE_BYTES)
+        touched = common.touch_memory(options["total"] + MORE_BYTES)
     start_s, cpu_s = time.perf_counter(), time.process_time()
     loader = READERS[name](folder, options["workers"], options["seed"], **more)
     seen, first_s, first, halfway = one_epoch(name, loader, total)
     end_s = time.perf_counter()
     whole_per_s = seen / (end_s - start_s)
     if options.get("again"):
-        return going_on(name, loader, total, options["again"])
+        return {**going_on(name, loader, total, options["again"]), "touched_per_s": touched}
     while not options.get("once") and end_s - first_s < SECONDS:
         more_seen, _, _, halfway = one_epoch(name, loader, total)
         seen += more_seen
         end_s = time.perf_counter()
     return {"samples": seen, "seconds": end_s - start_s,
             "per_s": (seen - first) / (end_s - first_s), "whole_per_s": whole_per_s,
+            "touched_per_s": touched,
             "cpu_seconds": time.process_time() - cpu_s,
             "halfway_bytes": halfway, "end_bytes": resident_bytes()}
 

@@ -216,8 +216,8 @@ const struct command cmd_data_pack = {
         "shard is two in megatron's layout.\n\n"
         "As 'files', each field becomes a file, named by its sample (what it is called, or its "
         "number) and the field; a sample with the fields data and path becomes the file of that "
-        "path. Each is sealed, and a list in .pack/ says which are complete, for up to 1,024 "
-        "samples at once.\n\n"
+        "path, below DST. Each is sealed, and a list in .pack/ says which are complete, for up to "
+        "1,024 samples at once. Two files of one name are an error.\n\n"
         "Fields keep their names. One that the format cannot hold is an error that names it; "
         "--fields chooses which are kept. MDS that becomes MDS keeps the encoding of every column, "
         "and its bytes as they stand; --columns names other encodings, any but pkl, and what does "
@@ -232,7 +232,7 @@ const struct command cmd_data_pack = {
     .json =
         "samples, shards, shards_kept (of those: they were there), source_bytes (of the "
         "samples), size_bytes (of the shards, or files), seconds; of files, which are listed in "
-        "shards, files and files_kept too",
+        "shards, files and files_kept (of whole lists) too",
     .options = options,
     .fields = &opts,
     .run = run,

@@ -27,6 +27,7 @@ struct writer {
     uint32_t count, at;
     const struct weir_field *data, *path, *label; /* path: of a plain file, or NULL; label: its
                                                      first directory, or NULL */
+    const struct weir_field *key;                 /* what its files are named by, or NULL */
 };
 
 /* ---- the sample ---- */
@@ -81,7 +82,7 @@ static void find_plain(struct writer *w)
 /* What the names of its files begin with. */
 static int choose_key(struct weir_members *m, uint64_t number, const char *key, size_t size)
 {
-    if (size > sizeof m->key - 1)
+    if (size > WEIR_KEY_BYTES_MAX)
         return weir_fail(EINVAL, "its name has %zu bytes: a file's has at most %d", size,
                          WEIR_KEY_BYTES_MAX);
     memcpy(m->key, key, size);
@@ -95,11 +96,11 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
                uint32_t count)
 {
     struct writer *w = arg;
-    const struct weir_field *own;
-    size_t size = key ? strlen(key) : 0, skip;
     w->fields = fields;
     w->count = count;
     w->at = 0;
+    const struct weir_field *own = find(w, "__key__");
+    size_t size = key ? strlen(key) : 0;
     weir_members_begin(&w->members);
     find_plain(w);
     if (w->path) {
@@ -107,12 +108,13 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
         const char *slash = memrchr(key, '/', size), *base = slash ? slash : key;
         const char *dot = memchr(base, '.', size - (size_t)(base - key));
         size = dot ? (size_t)(dot - key) : size;
-    } else if (!key && (own = find(w, "__key__"))) {
+    } else if (!key && own) {
         key = own->data;
         size = own->size;
     }
-    skip = above_root(key ? key : "", size);
-    return choose_key(&w->members, number, key ? key + skip : "", size - skip);
+    w->key = own && size && own->size == size && !memcmp(own->data, key, size) ? own : NULL;
+    size_t skip = size ? above_root(key, size) : 0;
+    return choose_key(&w->members, number, size ? key + skip : "", size - skip);
 }
 
 /* ---- its files ---- */
@@ -164,7 +166,7 @@ static int file(void *arg, const char **name, struct weir_made *out)
     struct writer *w = arg;
     while (w->at < w->count) {
         const struct weir_field *field = &w->fields[w->at++];
-        if (field == w->path || field == w->label || weir_field_is(field, "__key__"))
+        if (field == w->path || field == w->label || field == w->key)
             continue; /* the names say it */
         int code = make_file(w, field, out);
         *name = w->members.name;

@@ -32,7 +32,8 @@ bool weir_members_any(const struct weir_members *m)
 
 int weir_member_refuse(const struct weir_field *field, const char *why)
 {
-    return weir_fail(EINVAL, "field '%.*s' %s", (int)field->name_size, field->name, why);
+    int shown = (int)(field->name_size < 100 ? field->name_size : 100);
+    return weir_fail(EINVAL, "field '%.*s' %s", shown, field->name, why);
 }
 
 /* ---- names ---- */
@@ -73,7 +74,7 @@ int weir_member_name(struct weir_members *m, const struct weir_field *field, con
     static const char *const endings[] = {"", ".txt", ".cls", ".json", ".npy"};
     enum weir_wds_content content = content_of(field);
     size_t at = m->key_size + 1;
-    if (as_size > WEIR_TAR_NAME_MAX - ENDING_MAX - at)
+    if (at > WEIR_TAR_NAME_MAX - ENDING_MAX || as_size > WEIR_TAR_NAME_MAX - ENDING_MAX - at)
         return weir_member_refuse(field, "has a name that is too long");
     if (memchr(as, 0, as_size))
         return weir_member_refuse(field, "has a NUL in its name");

@@ -16,12 +16,14 @@
 #include "util/json.h"
 #include "util/sys.h"
 
-enum { META_BYTES = 512, MARK_BYTES_MAX = 65536 };
+enum { META_BYTES = 512, MARK_BYTES_MAX = 65536, SETTLE_TRIES_MAX = 200 };
 
 static int key_of(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p, const char *name)
 {
     int size = snprintf(out, WEIR_KEY_BYTES_MAX + 1, "%s%s", p->prefix, name);
-    return size <= WEIR_KEY_BYTES_MAX ? 0 : weir_fail(ENAMETOOLONG, "'%s' is too long", p->prefix);
+    return size <= WEIR_KEY_BYTES_MAX
+               ? 0
+               : weir_fail(ENAMETOOLONG, "'%s%s' is too long", p->prefix, name);
 }
 
 /* ---- objects with metadata ---- */
@@ -39,8 +41,7 @@ static int refuse(const weir_info *info, const char *meta)
     if (is_of_pack(info, meta))
         return weir_fail(EEXIST,
                          "'%s' is there already, of another sample: two samples cannot have one "
-                         "name (pack the shards that they are in one by one, each into a place of "
-                         "its own, or into another format)",
+                         "name (pack the shards that they are in each into a place of its own)",
                          info->key);
     return weir_fail(EEXIST,
                      "'%s' is there already, and is no part of this pack: remove it, or "
@@ -48,7 +49,7 @@ static int refuse(const weir_info *info, const char *meta)
                      info->key);
 }
 
-/* 1 if it is there with just this metadata; 0 if nothing is; -EEXIST. */
+/* 1 if it is there with just this metadata (NULL: with any); 0 if nothing is; -EEXIST. */
 static int is_there(weir_object **out, weir_store *store, const char *key, const char *meta)
 {
     weir_object *obj = NULL;
@@ -58,7 +59,6 @@ static int is_there(weir_object **out, weir_store *store, const char *key, const
     const weir_info *info = weir_object_info(obj);
     if (info->kind == WEIR_KIND_SEALED &&
         (!meta || (info->meta_bytes == strlen(meta) && !memcmp(info->meta, meta, strlen(meta))))) {
-        weir_object_settle(obj);
         *out = obj;
         return 1;
     }
@@ -67,8 +67,21 @@ static int is_there(weir_object **out, weir_store *store, const char *key, const
     return code;
 }
 
+/* What came of a plain name. */
+struct naming {
+    int code;
+    char text[WEIR_TEXT_MAX];
+};
+
+static void keep_naming(struct naming *naming, int code)
+{
+    naming->code = code;
+    if (code)
+        memcpy(naming->text, weir_fail_last(), sizeof naming->text);
+}
+
 static int put_new(weir_store *store, const char *key, const struct weir_made *made,
-                   const char *meta)
+                   const char *meta, struct naming *naming)
 {
     weir_put *put;
     weir_put_options opts;
@@ -85,25 +98,57 @@ static int put_new(weir_store *store, const char *key, const struct weir_made *m
         code = weir_put_write(put, made->body, made->body_size);
     if (!code)
         code = weir_put_commit(put, NULL);
+    if (!code)
+        keep_naming(naming, weir_put_named(put));
     weir_put_close(put);
     return code;
 }
 
-int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
-                  const char *meta)
+/* What was put before a kill may have no plain name yet. Others hold the lock that it takes, too,
+ * but each for a moment. */
+static void settle(weir_object *obj, struct naming *naming)
+{
+    int tries = 0, code;
+    do
+        code = weir_object_settle(obj);
+    while (code == -EBUSY && ++tries < SETTLE_TRIES_MAX);
+    keep_naming(naming, code);
+    weir_object_close(obj);
+}
+
+static int put_named(struct weir_packing *p, const char *name, const struct weir_made *made,
+                     const char *meta, struct naming *naming)
 {
     char key[WEIR_KEY_BYTES_MAX + 1];
     weir_object *obj = NULL;
     int code = key_of(key, p, name);
     if (code)
         return code;
-    code = put_new(p->store, key, made, meta);
-    if (code != -EEXIST)
+    code = put_new(p->store, key, made, meta, naming);
+    if (code ? code != -EEXIST : naming->code != -EBUSY)
         return code;
-    code = is_there(&obj, p->store, key, meta); /* another process does the same */
+    code = is_there(&obj, p->store, key, meta); /* or another process does the same */
     if (code == 1)
-        weir_object_close(obj);
+        settle(obj, naming);
     return code == 1 ? 0 : code ? code : weir_fail(EAGAIN, "'%s' comes and goes: try again", key);
+}
+
+int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
+                  const char *meta)
+{
+    struct naming naming = {0};
+    return put_named(p, name, made, meta, &naming);
+}
+
+int weir_pack_put_file(struct weir_packing *p, const char *name, const struct weir_made *made,
+                       const char *meta)
+{
+    struct naming naming = {0};
+    int code = put_named(p, name, made, meta, &naming);
+    if (code || !naming.code || naming.code == -ENOTSUP)
+        return code;
+    return weir_fail(-naming.code, "'%s' is stored, but there is no file of that name: %s", name,
+                     naming.text);
 }
 
 /* ---- the mark ---- */
@@ -197,9 +242,10 @@ static int begin_mark(weir_object **obj, struct weir_packing *p, const char *key
                       const struct weir_json_out *text, const char *meta)
 {
     struct weir_made made = {.body = (const uint8_t *)text->text, .body_size = text->size};
+    struct naming naming = {0};
     char other[WEIR_KEY_BYTES_MAX + 1];
     int found = find_any(other, p);
-    int code = found ? found : put_new(p->store, key, &made, meta);
+    int code = found ? found : put_new(p->store, key, &made, meta, &naming);
     if (code != 1 && code != -EEXIST)
         return code;
     code = is_there(obj, p->store, key, NULL);
@@ -221,6 +267,7 @@ static int settle_mark(struct weir_packing *p, const char *key, const struct wei
         code = begin_mark(&obj, p, key, text, meta);
     if (code == 1) {
         code = check_mark(obj, text, meta);
+        weir_object_settle(obj);
         weir_object_close(obj);
     }
     return code;

@@ -49,6 +49,10 @@ int weir_pack_mark(struct weir_packing *p);
  * is kept. What is in another's way is an error. */
 int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
                   const char *meta);
+/* The same for a file of a tree, which must be there under its plain name, too, if such are made
+ * there at all. */
+int weir_pack_put_file(struct weir_packing *p, const char *name, const struct weir_made *made,
+                       const char *meta);
 /* Is shard i there? 1 and p->written[i], 0, or -errno. */
 int weir_pack_find(struct weir_packing *p, uint32_t i);
 /* What a failure of these two means: 0 where another process has made the shard meanwhile. */

@@ -72,7 +72,7 @@ static int put_files(struct weir_making *m, uint64_t number)
     snprintf(meta, sizeof meta, "{\"pack\": \"%s\", \"sample\": %" PRIu64 "}", m->p->digest,
              number);
     while ((code = writer->file(m->writer, &name, &made)) > 0) {
-        code = m->put ? weir_pack_put(m->p, name, &made, meta) : 0;
+        code = m->put ? weir_pack_put_file(m->p, name, &made, meta) : 0;
         if (code)
             return code;
         m->files++;

@@ -89,6 +89,12 @@ static bool suffix_of_file(const struct weir_members *m, const struct weir_field
            out->key_size == m->key_size && !memcmp(out->key, m->key, out->key_size);
 }
 
+static bool is_key_of(const struct weir_members *m, const struct weir_field *field)
+{
+    return weir_field_is(field, "__key__") && field->kind == WEIR_FIELD_TEXT &&
+           field->size == m->key_size && !memcmp(field->data, m->key, m->key_size);
+}
+
 static int add_members(struct writer *writer, const struct weir_field *fields, uint32_t count)
 {
     const struct weir_field *path = find(fields, count, "path", WEIR_FIELD_TEXT);
@@ -98,7 +104,7 @@ static int add_members(struct writer *writer, const struct weir_field *fields, u
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
         const struct weir_field *field = &fields[i];
-        if (weir_field_is(field, "__key__") || (plain && field == path))
+        if (is_key_of(&writer->members, field) || (plain && field == path))
             continue; /* the names say it */
         if (plain && field == file)
             code = add_member(writer, field, was.suffix, was.suffix_size);

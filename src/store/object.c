@@ -253,11 +253,12 @@ int weir_object_check(weir_object *obj, const char *data, const struct weir_rang
     return code;
 }
 
-void weir_object_settle(const weir_object *obj)
+int weir_object_settle(const weir_object *obj)
 {
-    if (obj->sealed.record)
-        weir_store_alias(obj->store, obj->key, obj->data_name, obj->sealed.record,
-                         obj->sealed.record_size, false);
+    if (!obj->sealed.record)
+        return 0;
+    return weir_store_alias(obj->store, obj->key, obj->data_name, obj->sealed.record,
+                            obj->sealed.record_size, false);
 }
 
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES])

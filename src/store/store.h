@@ -117,8 +117,9 @@ int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size
                            weir_progress_fn progress, void *arg, const struct weir_span **bad);
 
 /* Gives a sealed object its plain name, and makes its seal durable: a writer that was killed may
- * have come to neither. That it cannot be is no failure. */
-void weir_object_settle(const weir_object *obj);
+ * have come to neither. To most callers it is no failure that it cannot be; -ENOTSUP where the tier
+ * has no such names. */
+int weir_object_settle(const weir_object *obj);
 /* So many bytes are read and checked as one. */
 uint64_t weir_object_check_bytes(const weir_object *obj);
 /* weir_object_open() by one thread that reads all of the object, one time: small files come around
@@ -127,6 +128,9 @@ int weir_object_open_once(weir_object **out, weir_store *store, const char *key)
 
 /* The SHA-256 of an object's seal, by which a log names it; zeros for a foreign object. */
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
+/* Did what was just committed get its plain name? 0; -ENOTSUP where the tier has none; or why not.
+ */
+int weir_put_named(const weir_put *put);
 /* The same of what was just committed. */
 void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
 

@@ -138,6 +138,28 @@ def test_two_files_of_one_name(weir):
                                           "--compression", "zstd")
 
 
+def test_a_name_and_one_below_it(weir):
+    """One of them would not be in the directory: that is not done, however often."""
+    weir.file("rows.jsonl", '{"path": "a", "data": "1"}\n{"path": "a/b", "data": "2"}\n')
+    for _ in range(2):
+        error = weir.fails("data", "pack", "rows.jsonl", "to", "--format", "files")
+        assert "sample 1 of" in error and "no file of that name" in error
+    assert plain(weir.cwd / "to") == {"a": b"1"}
+
+
+def test_what_others_put_there_is_not_overwritten(weir):
+    tree(weir, 20)
+    pack(weir, "src", "to", "files")
+    weir("--store", "to", "rm", ".pack/000000.weir", "class1/0001.jpg")
+    weir.file("to/class1/0001.jpg", b"mine")
+    error = weir.fails("data", "pack", "src", "to", "--format", "files", "--shard-size", "64K")
+    assert "'class1/0001.jpg' is there already, and is no part of this pack" in error
+    assert (weir.cwd / "to/class1/0001.jpg").read_bytes() == b"mine"
+    os.unlink(weir.cwd / "to/class1/0001.jpg")
+    pack(weir, "src", "to", "files")
+    assert plain(weir.cwd / "to") == plain(weir.cwd / "src")
+
+
 @pytest.mark.parametrize("form", ["wds", "files"])
 def test_killed_at_any_time_it_goes_on(weir, form):
     tree(weir, 300)

@@ -42,6 +42,17 @@ static const char *files_of(const char *key, const struct weir_field *fields, ui
         CHECK(strstr(files_of(key, fields, sizeof fields / sizeof *fields), why));                 \
     } while (0)
 
+/* A path of that size. */
+static const char *name_of(size_t size)
+{
+    static char name[5000];
+    memset(name, 'n', size);
+    name[size] = 0;
+    for (size_t part = 200; part < size - 1; part += 200)
+        name[part] = '/';
+    return name;
+}
+
 static void what_was_a_file(void)
 {
     struct weir_field data = made_bytes("data", "raw");
@@ -67,7 +78,7 @@ static void what_was_none(void)
     int16_t whole = -7;
     ARE("dir.d/a.jpg=raw dir.d/a.txt=words dir.d/a.image.caption.txt=more dir.d/a.meta.json={} "
         "dir.d/a.cls=-7 dir.d/a.gone.json=null",
-        "dir.d/a", made_text("__key__", "ignored"), made_bytes("JPG", "raw"),
+        "dir.d/a", made_text("__key__", "dir.d/a"), made_bytes("JPG", "raw"),
         made_text("txt", "words"), made_text("image/caption", "more"),
         made("meta", WEIR_FIELD_JSON, "{}"), made_array("cls", "<i2", &whole, 0, 0, 0),
         made_none("gone"));
@@ -76,6 +87,15 @@ static void what_was_none(void)
     ARE("000000007.x=1", "./", made_bytes("x", "1"));
     ARE("a/b.x=1", "./a/b", made_bytes("x", "1"));
     ARE("k.x=1", NULL, made_text("__key__", "k"), made_bytes("x", "1"));
+    ARE("k.x=1", NULL, made_text("__key__", "./k"), made_bytes("x", "1"));
+    /* One that names nothing is a field as others are. */
+    ARE("a.__key__.txt=k a.x=1", "a", made_text("__key__", "k"), made_bytes("x", "1"));
+    ARE("a=raw a.__key__.txt=k", NULL, made_bytes("data", "raw"), made_text("path", "a"),
+        made_text("__key__", "k"));
+    ARE("000000007.__key__.cls=-7 000000007.x=1", NULL,
+        made_array("__key__", "<i2", &whole, 0, 0, 0), made_bytes("x", "1"));
+    ARE("000000007.__key__.txt= 000000007.x=1", NULL, made_text("__key__", ""),
+        made_bytes("x", "1"));
 }
 
 static void refused(void)
@@ -97,12 +117,24 @@ static void refused(void)
     FAILS("same name", NULL, made_bytes("a", "x"), made_bytes("A", "y"));
     FAILS("same name", NULL, data, made_text("path", "a.txt"), made_text("txt", "y"));
     FAILS("without fields", NULL, made_text("__key__", "k"));
-    char name[5000] = "";
-    memset(name, 'n', sizeof name - 1);
-    FAILS("4999 bytes", NULL, data, made_text("path", name));
-    name[2000] = 0;
-    FAILS("longer than", NULL, data, made_text("path", name));
-    FAILS("longer than", NULL, made_bytes(name, "x"));
+    FAILS("without fields", "k", made_text("__key__", "k"));
+    FAILS("4999 bytes", NULL, data, made_text("path", name_of(4999)));
+    FAILS("longer than", NULL, made_bytes(name_of(2000), "x"));
+    FAILS("too long", NULL, made_bytes(name_of(4999), "x"));
+    FAILS("4999 bytes", name_of(4999), made_bytes("x", "1"));
+}
+
+/* Of every length: a key, a field's name behind it, and both. */
+static void long_names(void)
+{
+    for (size_t size = 900; size < 5000; size += size % 4090 < 1040 ? 1 : 61) {
+        const char *name = name_of(size);
+        struct weir_field field = made_bytes("x", "1"), other = made_bytes(name, "2");
+        bool is_made = strstr(files_of(name, &field, 1), "n.x=1");
+        CHECK_EQ(is_made, size + 2 <= 1024);
+        files_of("key", &other, 1);
+        files_of(name, &other, 1);
+    }
 }
 
 static void list_of_all(void)
@@ -127,6 +159,7 @@ int main(void)
     RUN(what_was_a_file);
     RUN(what_was_none);
     RUN(refused);
+    RUN(long_names);
     RUN(list_of_all);
     way->close(writer);
     way->close(NULL);

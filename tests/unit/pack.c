@@ -173,6 +173,36 @@ static void files_again(void)
     weir_data_close(data);
 }
 
+/* In a directory, what is no file there is not done: a name, and one below it. */
+static void names_in_the_way(void)
+{
+    static const char *const rows[] = {
+        "{\"path\": \"a\", \"data\": \"1\"}\n{\"path\": \"a/b\", \"data\": \"2\"}\n",
+        "{\"path\": \"a/b\", \"data\": \"1\"}\n{\"path\": \"a\", \"data\": \"2\"}\n",
+    };
+    struct weir_pack_options opts = plain;
+    struct weir_pack_result result;
+    opts.format = "files";
+    for (int i = 0; i < 2; i++) {
+        const char *dir = tmp_path(i ? "below-first" : "above-first");
+        CHECK(!mkdir(dir, 0755));
+        file_write(path_in(dir, "rows.jsonl"), rows[i], strlen(rows[i]));
+        weir_data *data = open_data(dir);
+        weir_store *store = store_at(tmp_path(i ? "above" : "below"), NULL);
+        weir_store *memory = store_at("mem:", NULL);
+        for (int again = 0; again < 2; again++) {
+            CHECK(weir_pack_run(&result, data, store, "", &opts) < 0);
+            CHECK(strstr(weir_error_text(), "sample 1 of"));
+            CHECK(strstr(weir_error_text(), "there is no file of that name"));
+        }
+        OK(weir_pack_run(&result, data, memory, "", &opts)); /* where no name is a file's */
+        CHECK_EQ(result.files, 2);
+        weir_store_close(memory);
+        weir_store_close(store);
+        weir_data_close(data);
+    }
+}
+
 /* A source file that is gone is named, by whichever job came to it; when it is back, the same call
  * goes on. */
 static void source_that_is_gone(void)
@@ -251,6 +281,7 @@ int main(void)
     RUN(stopped_and_gone_on);
     RUN(many_pieces);
     RUN(files_again);
+    RUN(names_in_the_way);
     RUN(source_that_is_gone);
     RUN(overtaken);
     return TEST_RESULT;

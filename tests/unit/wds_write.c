@@ -32,7 +32,7 @@ static void fields_of_every_kind(void)
     int16_t whole = -7;
     uint8_t truth = 1;
     struct weir_field fields[] = {
-        made_text("__key__", "ignored"),
+        made_text("__key__", "dir.d/a"),
         made_bytes("JPG", "raw"),
         made_text("txt", "words"),
         made_text("image/caption", "words"),
@@ -72,6 +72,9 @@ static void keys(void)
         "__key__=t:000000013 x=b:7; __key__=t:mine x=b:8");
     add(0, "mine", made_bytes("x", "9")); /* another shard */
     ARE("__key__=t:mine x=b:9");
+    own[0] = made_text("__key__", "b.c"); /* it cannot be the key, and is not lost */
+    OK(way->add(writer, 15, NULL, own, 2));
+    ARE("__key__=t:000000015 __key__.txt=t:b.c x=b:8");
 }
 
 static void plain_files_keep_their_names(void)
