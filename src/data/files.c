@@ -7,19 +7,14 @@
 #include "data/field.h"
 #include "data/files_write.h"
 #include "data/format.h"
+#include "data/survey.h"
 #include "util/err.h"
-
-/* Hidden files are of no dataset: left by editors and copies. */
-static bool is_hidden(const char *key)
-{
-    return key[0] == '.' || strstr(key, "/.");
-}
 
 static int match(const struct weir_survey *survey)
 {
     struct weir_survey_file file;
     for (size_t i = 0; weir_survey_file(survey, i, &file); i++)
-        if (!is_hidden(file.key))
+        if (!weir_survey_is_hidden(file.key))
             return 1;
     return 0;
 }
@@ -37,7 +32,7 @@ static int survey_files(struct weir_survey *survey)
             .raw_bytes = file.size_bytes,
             .samples = 1,
         };
-        if (is_hidden(file.key))
+        if (weir_survey_is_hidden(file.key))
             continue;
         int code = weir_survey_add(survey, &shard);
         if (code)

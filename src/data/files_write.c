@@ -32,14 +32,6 @@ struct writer {
 
 /* ---- the sample ---- */
 
-/* The field of that name, if it is bytes or text; NULL. */
-static const struct weir_field *find(const struct writer *w, const char *name)
-{
-    const struct weir_field *field = weir_field_find(w->fields, w->count, name, strlen(name), 0);
-    bool is_text = field && (field->kind == WEIR_FIELD_TEXT || field->kind == WEIR_FIELD_BYTES);
-    return is_text ? field : NULL;
-}
-
 /* How much of a name to leave out, so that it is below the root of a tree: "./a" and "/a" are "a",
  * as tar has it. */
 static size_t above_root(const char *name, size_t size)
@@ -66,10 +58,10 @@ static const char *path_of(const struct writer *w, size_t *size)
 
 static void find_plain(struct writer *w)
 {
-    const struct weir_field *label = find(w, "label");
+    const struct weir_field *label = weir_field_text(w->fields, w->count, "label");
     size_t size;
-    w->data = find(w, "data");
-    w->path = w->data ? find(w, "path") : NULL;
+    w->data = weir_field_text(w->fields, w->count, "data");
+    w->path = w->data ? weir_field_text(w->fields, w->count, "path") : NULL;
     w->label = NULL;
     if (!w->path)
         return;
@@ -99,7 +91,7 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
     w->fields = fields;
     w->count = count;
     w->at = 0;
-    const struct weir_field *own = find(w, "__key__");
+    const struct weir_field *own = weir_field_text(fields, count, "__key__");
     size_t size = key ? strlen(key) : 0;
     weir_members_begin(&w->members);
     find_plain(w);
@@ -128,7 +120,7 @@ static int check_name(struct weir_members *m)
     int code = weir_key_check(m->name);
     if (code)
         return code == -ENAMETOOLONG ? -EINVAL : code;
-    if (m->name[0] == '.' || strstr(m->name, "/."))
+    if (weir_survey_is_hidden(m->name))
         return weir_fail(EINVAL, "'%s' would be hidden, and hidden files are of no dataset",
                          m->name);
     if (weir_survey_is_ours(m->name))

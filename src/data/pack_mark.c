@@ -16,9 +16,9 @@
 #include "util/json.h"
 #include "util/sys.h"
 
-enum { META_BYTES = 512, MARK_BYTES_MAX = 65536, SETTLE_TRIES_MAX = 200 };
+enum { MARK_BYTES_MAX = 65536 };
 
-static int key_of(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p, const char *name)
+int weir_pack_key(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p, const char *name)
 {
     int size = snprintf(out, WEIR_KEY_BYTES_MAX + 1, "%s%s", p->prefix, name);
     return size <= WEIR_KEY_BYTES_MAX
@@ -28,21 +28,36 @@ static int key_of(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p
 
 /* ---- objects with metadata ---- */
 
-/* Do both begin by saying that they are of the same pack? */
-static bool is_of_pack(const weir_info *info, const char *meta)
+void weir_pack_file_meta(char out[WEIR_PACK_META_BYTES], const struct weir_packing *p,
+                         uint64_t number)
 {
-    size_t size = strlen("{\"pack\": \"\"") + 2 * WEIR_SHA256_BYTES;
-    return meta && strlen(meta) > size && info->meta_bytes > size &&
-           !memcmp(info->meta, meta, size);
+    snprintf(out, WEIR_PACK_META_BYTES, "{\"pack\": \"%s\", \"sample\": %" PRIu64 "}", p->digest,
+             number);
 }
 
-static int refuse(const weir_info *info, const char *meta)
+/* If it is a file of this pack: of which sample? */
+static bool is_file_of(const struct weir_packing *p, const weir_info *info, uint64_t *number)
 {
-    if (is_of_pack(info, meta))
+    char text[WEIR_PACK_META_BYTES], again[WEIR_PACK_META_BYTES];
+    if (info->meta_bytes >= sizeof text)
+        return false;
+    memcpy(text, info->meta, info->meta_bytes);
+    text[info->meta_bytes] = 0;
+    if (sscanf(text, "{\"pack\": \"%*64[0-9a-f]\", \"sample\": %" SCNu64 "}", number) != 1)
+        return false;
+    weir_pack_file_meta(again, p, *number);
+    return !strcmp(text, again);
+}
+
+static int refuse(const struct weir_packing *p, const weir_info *info)
+{
+    uint64_t number;
+    if (is_file_of(p, info, &number))
         return weir_fail(EEXIST,
-                         "'%s' is there already, of another sample: two samples cannot have one "
-                         "name (pack the shards that they are in each into a place of its own)",
-                         info->key);
+                         "'%s' is there already, as a file of sample %" PRIu64
+                         ": two files cannot have one name (choose other --fields, or pack the "
+                         "shards that they are in each into a place of its own)",
+                         info->key, number);
     return weir_fail(EEXIST,
                      "'%s' is there already, and is no part of this pack: remove it, or "
                      "choose another place",
@@ -50,38 +65,27 @@ static int refuse(const weir_info *info, const char *meta)
 }
 
 /* 1 if it is there with just this metadata (NULL: with any); 0 if nothing is; -EEXIST. */
-static int is_there(weir_object **out, weir_store *store, const char *key, const char *meta)
+static int is_there(weir_object **out, const struct weir_packing *p, const char *key,
+                    const char *meta)
 {
     weir_object *obj = NULL;
-    int code = weir_object_open(&obj, store, key);
+    int code = weir_object_open(&obj, p->store, key);
     if (code)
         return code == -ENOENT ? 0 : code;
     const weir_info *info = weir_object_info(obj);
     if (info->kind == WEIR_KIND_SEALED &&
         (!meta || (info->meta_bytes == strlen(meta) && !memcmp(info->meta, meta, strlen(meta))))) {
+        weir_object_settle(obj);
         *out = obj;
         return 1;
     }
-    code = refuse(info, meta);
+    code = refuse(p, info);
     weir_object_close(obj);
     return code;
 }
 
-/* What came of a plain name. */
-struct naming {
-    int code;
-    char text[WEIR_TEXT_MAX];
-};
-
-static void keep_naming(struct naming *naming, int code)
-{
-    naming->code = code;
-    if (code)
-        memcpy(naming->text, weir_fail_last(), sizeof naming->text);
-}
-
 static int put_new(weir_store *store, const char *key, const struct weir_made *made,
-                   const char *meta, struct naming *naming)
+                   const char *meta)
 {
     weir_put *put;
     weir_put_options opts;
@@ -98,57 +102,25 @@ static int put_new(weir_store *store, const char *key, const struct weir_made *m
         code = weir_put_write(put, made->body, made->body_size);
     if (!code)
         code = weir_put_commit(put, NULL);
-    if (!code)
-        keep_naming(naming, weir_put_named(put));
     weir_put_close(put);
     return code;
-}
-
-/* What was put before a kill may have no plain name yet. Others hold the lock that it takes, too,
- * but each for a moment. */
-static void settle(weir_object *obj, struct naming *naming)
-{
-    int tries = 0, code;
-    do
-        code = weir_object_settle(obj);
-    while (code == -EBUSY && ++tries < SETTLE_TRIES_MAX);
-    keep_naming(naming, code);
-    weir_object_close(obj);
-}
-
-static int put_named(struct weir_packing *p, const char *name, const struct weir_made *made,
-                     const char *meta, struct naming *naming)
-{
-    char key[WEIR_KEY_BYTES_MAX + 1];
-    weir_object *obj = NULL;
-    int code = key_of(key, p, name);
-    if (code)
-        return code;
-    code = put_new(p->store, key, made, meta, naming);
-    if (code ? code != -EEXIST : naming->code != -EBUSY)
-        return code;
-    code = is_there(&obj, p->store, key, meta); /* or another process does the same */
-    if (code == 1)
-        settle(obj, naming);
-    return code == 1 ? 0 : code ? code : weir_fail(EAGAIN, "'%s' comes and goes: try again", key);
 }
 
 int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
                   const char *meta)
 {
-    struct naming naming = {0};
-    return put_named(p, name, made, meta, &naming);
-}
-
-int weir_pack_put_file(struct weir_packing *p, const char *name, const struct weir_made *made,
-                       const char *meta)
-{
-    struct naming naming = {0};
-    int code = put_named(p, name, made, meta, &naming);
-    if (code || !naming.code || naming.code == -ENOTSUP)
+    char key[WEIR_KEY_BYTES_MAX + 1];
+    weir_object *obj = NULL;
+    int code = weir_pack_key(key, p, name);
+    if (code)
         return code;
-    return weir_fail(-naming.code, "'%s' is stored, but there is no file of that name: %s", name,
-                     naming.text);
+    code = put_new(p->store, key, made, meta);
+    if (code != -EEXIST)
+        return code;
+    code = is_there(&obj, p, key, meta); /* another process does the same */
+    if (code == 1)
+        weir_object_close(obj);
+    return code == 1 ? 0 : code ? code : weir_fail(EAGAIN, "'%s' comes and goes: try again", key);
 }
 
 /* ---- the mark ---- */
@@ -242,13 +214,12 @@ static int begin_mark(weir_object **obj, struct weir_packing *p, const char *key
                       const struct weir_json_out *text, const char *meta)
 {
     struct weir_made made = {.body = (const uint8_t *)text->text, .body_size = text->size};
-    struct naming naming = {0};
     char other[WEIR_KEY_BYTES_MAX + 1];
     int found = find_any(other, p);
-    int code = found ? found : put_new(p->store, key, &made, meta, &naming);
+    int code = found ? found : put_new(p->store, key, &made, meta);
     if (code != 1 && code != -EEXIST)
         return code;
-    code = is_there(obj, p->store, key, NULL);
+    code = is_there(obj, p, key, NULL);
     if (code)
         return code;
     return found ? weir_fail(ENOTEMPTY,
@@ -262,12 +233,11 @@ static int settle_mark(struct weir_packing *p, const char *key, const struct wei
                        const char *meta)
 {
     weir_object *obj = NULL;
-    int code = is_there(&obj, p->store, key, NULL);
+    int code = is_there(&obj, p, key, NULL);
     if (!code)
         code = begin_mark(&obj, p, key, text, meta);
     if (code == 1) {
         code = check_mark(obj, text, meta);
-        weir_object_settle(obj);
         weir_object_close(obj);
     }
     return code;
@@ -283,7 +253,8 @@ int weir_pack_mark(struct weir_packing *p)
     weir_json_puts(&meta, "{\"written\": ");
     put_hex(&meta, weir_index_fingerprint(p->from.index));
     weir_json_put(&meta, "}", sizeof "}");
-    int code = text.failed || meta.failed ? weir_fail_memory() : key_of(key, p, WEIR_PACK_MARK);
+    int code =
+        text.failed || meta.failed ? weir_fail_memory() : weir_pack_key(key, p, WEIR_PACK_MARK);
     if (!code)
         code = weir_sha256_begin(&stream);
     if (!code) {
@@ -301,10 +272,10 @@ int weir_pack_mark(struct weir_packing *p)
 /* ---- shards ---- */
 
 /* The parts that are known before a shard is made, and those that are not. */
-static void write_meta(char out[META_BYTES], const struct weir_packing *p, uint32_t i)
+static void write_meta(char out[WEIR_PACK_META_BYTES], const struct weir_packing *p, uint32_t i)
 {
     const struct weir_written *w = &p->written[i];
-    snprintf(out, META_BYTES,
+    snprintf(out, WEIR_PACK_META_BYTES,
              "{\"pack\": \"%s\", \"shard\": %" PRIu32 ", \"samples\": %" PRIu64
              ", \"raw_bytes\": %" PRIu64 "}",
              p->digest, i, w->samples, w->raw_bytes);
@@ -314,7 +285,7 @@ static void write_meta(char out[META_BYTES], const struct weir_packing *p, uint3
 static bool read_meta(struct weir_packing *p, uint32_t i, const weir_info *info)
 {
     struct weir_written *w = &p->written[i];
-    char text[META_BYTES], again[META_BYTES], digest[65];
+    char text[WEIR_PACK_META_BYTES], again[WEIR_PACK_META_BYTES], digest[65];
     uint32_t number;
     if (info->kind != WEIR_KIND_SEALED || info->meta_bytes >= sizeof text)
         return false;
@@ -337,15 +308,18 @@ int weir_pack_find(struct weir_packing *p, uint32_t i)
     char key[WEIR_KEY_BYTES_MAX + 1];
     weir_object *obj = NULL;
     p->to_format->writer->name(w->name, i, p->opts->codec);
-    int code = key_of(key, p, w->name);
+    int code = weir_pack_key(key, p, w->name);
     if (!code)
         code = weir_object_open(&obj, p->store, key);
     if (code)
         return code == -ENOENT ? 0 : code;
     const weir_info *info = weir_object_info(obj);
-    code = read_meta(p, i, info) ? 1 : refuse(info, NULL);
-    if (code == 1)
+    code = read_meta(p, i, info) ? 1 : refuse(p, info);
+    if (code == 1) {
         weir_object_settle(obj);
+        int named = p->to_format->writer->file ? weir_pack_names(p, obj) : 0;
+        code = named ? named : 1;
+    }
     weir_object_close(obj);
     return code;
 }
@@ -357,7 +331,7 @@ int weir_pack_begin(weir_put **out, struct weir_packing *p, uint32_t i, uint64_t
     weir_put_options_init(&opts);
     opts.block_bytes = WEIR_PIECE_BLOCK;
     opts.size_bytes = bytes;
-    int code = key_of(key, p, p->written[i].name);
+    int code = weir_pack_key(key, p, p->written[i].name);
     return code ? code : weir_put_open(out, p->store, key, &opts);
 }
 
@@ -373,7 +347,7 @@ int weir_pack_settle(struct weir_packing *p, uint32_t i, int code)
 
 int weir_pack_seal(struct weir_packing *p, uint32_t i, weir_put *put)
 {
-    char meta[META_BYTES];
+    char meta[WEIR_PACK_META_BYTES];
     write_meta(meta, p, i);
     int code = weir_put_meta(put, meta, strlen(meta));
     return code ? code : weir_put_commit(put, NULL);

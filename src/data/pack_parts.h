@@ -7,6 +7,8 @@
 #include "data/pack.h"
 #include "data/piece.h"
 
+enum { WEIR_PACK_META_BYTES = 512 }; /* of metadata that is compared, at most */
+
 struct weir_packing {
     const struct weir_pack_options *opts;
     struct weir_supply from;
@@ -45,14 +47,12 @@ int weir_pack_plan(struct weir_packing *p);
 
 /* Marks the place as one where this is being packed, or finds that it is; -ENOTEMPTY, -EEXIST. */
 int weir_pack_mark(struct weir_packing *p);
+/* The key of what is called so in the place. */
+int weir_pack_key(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p, const char *name);
 /* Puts a whole object with so much metadata, unless one with the same metadata is there: then that
  * is kept. What is in another's way is an error. */
 int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
                   const char *meta);
-/* The same for a file of a tree, which must be there under its plain name, too, if such are made
- * there at all. */
-int weir_pack_put_file(struct weir_packing *p, const char *name, const struct weir_made *made,
-                       const char *meta);
 /* Is shard i there? 1 and p->written[i], 0, or -errno. */
 int weir_pack_find(struct weir_packing *p, uint32_t i);
 /* What a failure of these two means: 0 where another process has made the shard meanwhile. */
@@ -61,6 +61,19 @@ int weir_pack_settle(struct weir_packing *p, uint32_t i, int code);
 int weir_pack_begin(weir_put **out, struct weir_packing *p, uint32_t i, uint64_t bytes);
 /* Seals shard i, which is described by p->written[i]. -EEXIST: the same. */
 int weir_pack_seal(struct weir_packing *p, uint32_t i, weir_put *put);
+
+/* The metadata of a file that a field of that sample became. */
+void weir_pack_file_meta(char out[WEIR_PACK_META_BYTES], const struct weir_packing *p,
+                         uint64_t number);
+
+/* ---- pack_names.c: files of a tree ---- */
+
+/* weir_pack_put() of a file of that sample, which then has its plain name, too, if such are made
+ * there at all. */
+int weir_pack_put_file(struct weir_packing *p, const char *name, const struct weir_made *made,
+                       uint64_t number);
+/* The files of a list that is there: those whose plain names are gone get them back. */
+int weir_pack_names(const struct weir_packing *p, weir_object *list);
 
 /* ---- pack_shard.c: one shard ---- */
 

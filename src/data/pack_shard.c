@@ -25,6 +25,7 @@ struct weir_making {
     struct weir_making *next;
     struct weir_packing *p;
     void *writer;
+    bool is_probe;       /* nothing is written */
     weir_put *put;       /* the shard, once it has begun; NULL */
     uint64_t head_bytes; /* that stand in front of it */
     uint64_t drained;    /* bytes that were handed on to it */
@@ -58,21 +59,17 @@ static int choose(const struct weir_packing *p, struct weir_field *fields, uint3
     return 0;
 }
 
-/* Where each field is a file: those of the sample that was just added. The first try, which writes
- * nothing, puts none. */
+/* Where each field is a file: those of the sample that was just added. */
 static int put_files(struct weir_making *m, uint64_t number)
 {
     const struct weir_format_writer *writer = m->p->to_format->writer;
-    char meta[2 * WEIR_SHA256_BYTES + 64];
     struct weir_made made;
     const char *name;
     int code;
     if (!writer->file)
         return 0;
-    snprintf(meta, sizeof meta, "{\"pack\": \"%s\", \"sample\": %" PRIu64 "}", m->p->digest,
-             number);
     while ((code = writer->file(m->writer, &name, &made)) > 0) {
-        code = m->put ? weir_pack_put_file(m->p, name, &made, meta) : 0;
+        code = m->is_probe ? 0 : weir_pack_put_file(m->p, name, &made, number);
         if (code)
             return code;
         m->files++;
@@ -277,6 +274,7 @@ static int probe(struct weir_making *m)
     const struct weir_pack_options *opts = p->opts;
     struct weir_pack_options quiet = *opts;
     quiet.progress = NULL;
+    m->is_probe = true;
     p->opts = &quiet;
     int code = add_range(m, 0, 1);
     p->opts = opts;

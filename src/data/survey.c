@@ -14,9 +14,6 @@
 #include "util/sys.h"
 #include "util/url.h"
 
-/* Each takes about 200 bytes of memory while a dataset is opened. */
-enum { FILES_MAX = 100 << 20 };
-
 struct weir_survey {
     weir_store *store;
     weir_data_listed_fn listed; /* or NULL */
@@ -63,10 +60,15 @@ bool weir_survey_is_ours(const char *name)
     return (size >= 5 && !strcmp(name + size - 5, ".weir")) || weir_proof_has(name);
 }
 
+bool weir_survey_is_hidden(const char *name)
+{
+    return name[0] == '.' || strstr(name, "/.");
+}
+
 bool weir_survey_is_left_behind(const char *name)
 {
     size_t size = strlen(name);
-    return name[0] == '.' || strstr(name, "/.") || (size && name[size - 1] == '~');
+    return weir_survey_is_hidden(name) || (size && name[size - 1] == '~');
 }
 
 int weir_survey_fault(const struct weir_survey_file *file)
@@ -103,9 +105,9 @@ static int add_file(struct weir_survey *s, const weir_entry *entry)
         return 0;
     if (entry->error && (entry->is_dir || entry->kind == WEIR_KIND_SEALED))
         return entry->error;
-    if (s->file_count == FILES_MAX)
+    if (s->file_count == WEIR_SURVEY_FILES_MAX)
         return weir_fail(EINVAL, "there are more than %d files: pack them into shards, in parts",
-                         FILES_MAX);
+                         WEIR_SURVEY_FILES_MAX);
     if (!grow((void **)&s->files, s->file_count, &s->file_room, sizeof *s->files))
         return weir_fail_memory();
     struct weir_survey_file *file = &s->files[s->file_count];

@@ -11,6 +11,9 @@
  * dataset. */
 #define WEIR_INDEX_NAME "index.weir"
 
+/* Each takes about 200 bytes of memory while a dataset is opened. */
+#define WEIR_SURVEY_FILES_MAX (100 << 20)
+
 /* Lists the files. prefix: "" or "data/imagenet/"; options: "name=value&…" or NULL. Both are
  * copied; the store must stay. listed: NULL, or told of each file. -ENOENT if there is nothing. */
 int weir_survey_open(struct weir_survey **out, weir_store *store, const char *prefix,
@@ -21,6 +24,8 @@ void weir_survey_keep(struct weir_survey *survey, const char *key);
 /* Is that what Weir keeps beside the data, and no file of a survey: an index, sums, signatures? A
  * name below the prefix. */
 bool weir_survey_is_ours(const char *name);
+/* Hidden files are of no dataset: left by editors and copies. */
+bool weir_survey_is_hidden(const char *name);
 /* Is that what nobody misses where it cannot be read: hidden, or an editor's copy ("x~")? */
 bool weir_survey_is_left_behind(const char *name);
 /* Has the format add its shards and its schema; -EINVAL names an option that it does not have. */

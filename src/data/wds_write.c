@@ -24,6 +24,9 @@ struct writer {
     struct weir_members members; /* the key is that of the sample before, in the same shard */
 };
 
+/* What readers call the key of a sample, among its fields. */
+#define OWN_KEY "__key__"
+
 /* ---- keys ---- */
 
 /* Would a member of that key belong to it? */
@@ -63,6 +66,10 @@ static int add_member(struct writer *writer, const struct weir_field *field, con
     const void *data;
     size_t size;
     int code = weir_member_name(m, field, as, as_size);
+    if (!code && m->name_size - m->key_size == sizeof OWN_KEY &&
+        !memcmp(m->name + m->key_size + 1, OWN_KEY, sizeof OWN_KEY - 1))
+        code = weir_member_refuse(field, "is not what its sample is called, and readers of a tar "
+                                         "would take it for that");
     if (!code)
         code = weir_member_content(m, field, &data, &size);
     if (!code)
@@ -70,15 +77,6 @@ static int add_member(struct writer *writer, const struct weir_field *field, con
     if (!code)
         code = weir_growing_add(&writer->shard, data, size);
     return code ? code : weir_tar_put_padding(&writer->shard, size);
-}
-
-static const struct weir_field *find(const struct weir_field *fields, uint32_t count,
-                                     const char *name, enum weir_field_kind kind)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (fields[i].kind == kind && weir_field_is(&fields[i], name))
-            return &fields[i];
-    return NULL;
 }
 
 /* The suffix that a plain file had, if its path is "key.suffix". */
@@ -89,29 +87,26 @@ static bool suffix_of_file(const struct weir_members *m, const struct weir_field
            out->key_size == m->key_size && !memcmp(out->key, m->key, out->key_size);
 }
 
-static bool is_key_of(const struct weir_members *m, const struct weir_field *field)
-{
-    return weir_field_is(field, "__key__") && field->kind == WEIR_FIELD_TEXT &&
-           field->size == m->key_size && !memcmp(field->data, m->key, m->key_size);
-}
-
 static int add_members(struct writer *writer, const struct weir_field *fields, uint32_t count)
 {
-    const struct weir_field *path = find(fields, count, "path", WEIR_FIELD_TEXT);
-    const struct weir_field *file = find(fields, count, "data", WEIR_FIELD_BYTES);
+    const struct weir_members *m = &writer->members;
+    const struct weir_field *own = weir_field_text(fields, count, OWN_KEY);
+    const struct weir_field *path = weir_field_text(fields, count, "path");
+    const struct weir_field *file = weir_field_text(fields, count, "data");
     struct weir_wds_name was;
-    bool plain = file && suffix_of_file(&writer->members, path, &was);
+    bool plain = file && file->kind == WEIR_FIELD_BYTES && suffix_of_file(m, path, &was);
+    bool is_key = own && own->size == m->key_size && !memcmp(own->data, m->key, m->key_size);
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
         const struct weir_field *field = &fields[i];
-        if (is_key_of(&writer->members, field) || (plain && field == path))
+        if ((is_key && field == own) || (plain && field == path))
             continue; /* the names say it */
         if (plain && field == file)
             code = add_member(writer, field, was.suffix, was.suffix_size);
         else
             code = add_member(writer, field, field->name, field->name_size);
     }
-    if (!code && !weir_members_any(&writer->members))
+    if (!code && !weir_members_any(m))
         code = weir_fail(EINVAL, "a sample without fields, which a tar cannot hold");
     return code;
 }
@@ -136,7 +131,7 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
     struct writer *writer = arg;
     size_t begin = writer->shard.size, size = key ? strlen(key) : 0;
     if (!key) {
-        const struct weir_field *own = find(fields, count, "__key__", WEIR_FIELD_TEXT);
+        const struct weir_field *own = weir_field_text(fields, count, OWN_KEY);
         key = own ? own->data : "";
         size = own ? own->size : 0;
     }

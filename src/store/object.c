@@ -261,6 +261,15 @@ int weir_object_settle(const weir_object *obj)
                             obj->sealed.record_size, false);
 }
 
+int weir_object_check_name(const weir_object *obj)
+{
+    struct weir_req req;
+    weir_req_init(&req, WEIR_OP_STAT);
+    req.name = obj->key;
+    req.handle = obj->blob;
+    return weir_tier_call(obj->store->tier, &req);
+}
+
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES])
 {
     memset(out, 0, WEIR_SHA256_BYTES);

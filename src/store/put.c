@@ -54,8 +54,7 @@ struct weir_put {
     unsigned in_flight;
     bool committed, has_data; /* data stands under data_name */
     int code;                 /* the first failure: nothing works after it */
-    int named;                /* what came of its plain name, after the commit */
-    char text[WEIR_TEXT_MAX]; /* of either */
+    char text[WEIR_TEXT_MAX];
 };
 
 void weir_put_options_init(weir_put_options *opts)
@@ -637,13 +636,8 @@ static int seal_it(weir_put *put)
     code = put_seal(put, name, record, size);
     /* A plain name beside the data, for people, unless the object was removed meanwhile. That it
      * cannot be made is no failure; that it can shows that the data is there. */
-    if (!code) {
-        put->named = weir_store_alias(put->store, put->key, put->data_name, record, size, true);
-        if (put->named) {
-            memcpy(put->text, weir_fail_last(), sizeof put->text);
-            code = recheck(put, name, record, size);
-        }
-    }
+    if (!code && weir_store_alias(put->store, put->key, put->data_name, record, size, true))
+        code = recheck(put, name, record, size);
     free(record);
     return code;
 }
@@ -671,11 +665,6 @@ int weir_put_commit(weir_put *put, weir_put_result *result)
     if (result)
         *result = (weir_put_result){put->offset, put->store->tier->level};
     return 0;
-}
-
-int weir_put_named(const weir_put *put)
-{
-    return put->named ? weir_fail_text(put->named, put->text) : 0;
 }
 
 void weir_put_close(weir_put *put)

@@ -157,6 +157,11 @@ int weir_store_drop(weir_store *store, const char *name)
     return weir_tier_call(store->tier, &req);
 }
 
+bool weir_store_has_names(const weir_store *store)
+{
+    return store->tier->has_names;
+}
+
 int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
                      size_t size, bool is_durable)
 {

@@ -70,6 +70,8 @@ int weir_store_blob_open(weir_store *store, const char *name, struct weir_handle
 /* Objects that can be written at once. */
 unsigned weir_store_writers_max(const weir_store *store);
 int weir_store_drop(weir_store *store, const char *name);
+/* Do objects have plain names there, for people? */
+bool weir_store_has_names(const weir_store *store);
 /* The plain name of an object, for as long as its seal is this record, which is made durable first
  * unless it is that already. */
 int weir_store_alias(weir_store *store, const char *key, const char *data_name, const uint8_t *seal,
@@ -117,9 +119,10 @@ int weir_object_read_spans(weir_object *obj, const struct weir_span *spans, size
                            weir_progress_fn progress, void *arg, const struct weir_span **bad);
 
 /* Gives a sealed object its plain name, and makes its seal durable: a writer that was killed may
- * have come to neither. To most callers it is no failure that it cannot be; -ENOTSUP where the tier
- * has no such names. */
+ * have come to neither. Most callers take it for no failure that it cannot be. */
 int weir_object_settle(const weir_object *obj);
+/* Is there a file of its plain name, and is it this object? 0, -ENOENT, -ESTALE, or another. */
+int weir_object_check_name(const weir_object *obj);
 /* So many bytes are read and checked as one. */
 uint64_t weir_object_check_bytes(const weir_object *obj);
 /* weir_object_open() by one thread that reads all of the object, one time: small files come around
@@ -128,9 +131,6 @@ int weir_object_open_once(weir_object **out, weir_store *store, const char *key)
 
 /* The SHA-256 of an object's seal, by which a log names it; zeros for a foreign object. */
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
-/* Did what was just committed get its plain name? 0; -ENOTSUP where the tier has none; or why not.
- */
-int weir_put_named(const weir_put *put);
 /* The same of what was just committed. */
 void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
 

@@ -141,8 +141,8 @@ int weir_tier_faulty_open(struct weir_tier **out, struct weir_tier *below,
     struct faulty_tier *t = weir_alloc(sizeof *t);
     int code = t ? 0 : weir_fail_memory();
     if (!code) {
-        t->tier =
-            (struct weir_tier){&faulty_ops, below, below->level, below->depth, below->lookers};
+        t->tier = (struct weir_tier){&faulty_ops,  below,          below->level,
+                                     below->depth, below->lookers, below->has_names};
         t->faults = *faults;
         t->error = errno_by_name(faults->error);
         code = t->error ? choose_ops(t, faults->ops)

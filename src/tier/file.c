@@ -342,7 +342,7 @@ int weir_tier_file_open(struct weir_tier **out, const char *path, struct weir_io
         free(t);
         return code;
     }
-    t->tier = (struct weir_tier){&file_ops, NULL, WEIR_LEVEL_HOME, depth, 0};
+    t->tier = (struct weir_tier){&file_ops, NULL, WEIR_LEVEL_HOME, depth, 0, true};
     t->io = io;
     t->stripes.count = opts->stripe_count;
     t->stripes.bytes = opts->stripe_bytes;

@@ -68,7 +68,8 @@ int weir_tier_limit_open(struct weir_tier **out, struct weir_tier *below, uint64
         weir_tier_close(below);
         return weir_fail_memory();
     }
-    t->tier = (struct weir_tier){&limit_ops, below, below->level, below->depth, below->lookers};
+    t->tier = (struct weir_tier){&limit_ops,   below,          below->level,
+                                 below->depth, below->lookers, below->has_names};
     t->has_read = read_rate > 0;
     t->has_write = write_rate > 0;
     weir_bucket_init(&t->read, read_rate ? read_rate : 1, read_rate / 20);

@@ -480,7 +480,7 @@ int weir_tier_mem_open(struct weir_tier **out, uint64_t bytes_max)
     struct mem_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
-    t->tier = (struct weir_tier){&mem_ops, NULL, WEIR_LEVEL_MEMORY, 0, 0};
+    t->tier = (struct weir_tier){&mem_ops, NULL, WEIR_LEVEL_MEMORY, 0, 0, false};
     t->bytes_max = bytes_max;
     pthread_mutex_init(&t->lock, NULL);
     *out = &t->tier;

@@ -61,7 +61,7 @@ int weir_tier_null_open(struct weir_tier **out)
     struct weir_tier *tier = weir_alloc(sizeof *tier);
     if (!tier)
         return weir_fail_memory();
-    *tier = (struct weir_tier){&null_ops, NULL, WEIR_LEVEL_NONE, 0, 0};
+    *tier = (struct weir_tier){&null_ops, NULL, WEIR_LEVEL_NONE, 0, 0, false};
     *out = tier;
     return 0;
 }

@@ -307,7 +307,7 @@ int weir_tier_rados_open(struct weir_tier **out, const char *path, struct weir_i
     struct rados_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
-    t->tier = (struct weir_tier){&rados_ops, NULL, WEIR_LEVEL_HOME, STREAM_DEPTH, LOOKERS};
+    t->tier = (struct weir_tier){&rados_ops, NULL, WEIR_LEVEL_HOME, STREAM_DEPTH, LOOKERS, false};
     t->io = io;
     t->generation = weir_fork_generation();
     t->opts = *opts;

@@ -159,7 +159,7 @@ int weir_tier_s3_open(struct weir_tier **out, const char *path, struct weir_io *
     struct weir_s3_tier *t = weir_alloc(sizeof *t);
     if (!t)
         return weir_fail_memory();
-    t->tier = (struct weir_tier){&s3_ops, NULL, WEIR_LEVEL_HOME, DEPTH, LOOKERS};
+    t->tier = (struct weir_tier){&s3_ops, NULL, WEIR_LEVEL_HOME, DEPTH, LOOKERS, false};
     t->io = io;
     t->timeout_ns = opts->timeout_ns;
     t->part_bytes = opts->part_bytes;

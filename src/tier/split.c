@@ -440,7 +440,7 @@ int weir_tier_split_open(struct weir_tier **out, struct weir_tier *below, const 
         return code;
     }
     weir_level level = other->level < below->level ? other->level : below->level;
-    t->tier = (struct weir_tier){&split_ops, below, level, below->depth, below->lookers};
+    t->tier = (struct weir_tier){&split_ops, below, level, below->depth, below->lookers, false};
     t->records = other;
     pthread_mutex_init(&t->lock, NULL);
     weir_queue_init(&t->queue);

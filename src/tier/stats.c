@@ -78,7 +78,8 @@ int weir_tier_stats_open(struct weir_tier **out, struct weir_tier *below)
         weir_tier_close(below);
         return weir_fail_memory();
     }
-    t->tier = (struct weir_tier){&stats_ops, below, below->level, below->depth, below->lookers};
+    t->tier = (struct weir_tier){&stats_ops,   below,          below->level,
+                                 below->depth, below->lookers, below->has_names};
     *out = &t->tier;
     return 0;
 }

@@ -63,6 +63,7 @@ struct weir_tier {
     weir_level level;        /* what is committed here has reached */
     unsigned depth;          /* requests that one stream should have under way; 0: no wish */
     unsigned lookers;        /* names that gc may look at at a time; 0: one */
+    bool has_names;          /* plain ones: it takes ALIAS */
 };
 
 /* A record (seal, log entry): whole in memory on both sides. Holds the largest object's seal. */

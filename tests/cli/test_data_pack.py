@@ -130,7 +130,8 @@ def test_two_files_of_one_name(weir):
     weir.file("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     for _ in range(2):
         error = weir.fails("data", "pack", "rows.jsonl", "to", "--format", "files", "--jobs", "1")
-        assert "sample 1500" in error and "'0.txt' is there already, of another sample" in error
+        assert "sample 1500" in error and "'0.txt' is there already" in error
+        assert "as a file of sample 0: two files cannot have one name" in error
         assert (weir.cwd / "to/0.txt").read_text() == "0"
     weir("data", "pack", "rows.jsonl", "numbers", "--format", "files", "--fields", "data")
     assert (weir.cwd / "numbers/000001500.data.txt").read_text() == "1500"
@@ -143,8 +144,49 @@ def test_a_name_and_one_below_it(weir):
     weir.file("rows.jsonl", '{"path": "a", "data": "1"}\n{"path": "a/b", "data": "2"}\n')
     for _ in range(2):
         error = weir.fails("data", "pack", "rows.jsonl", "to", "--format", "files")
-        assert "sample 1 of" in error and "no file of that name" in error
+        assert "sample 1 of" in error and "another file or directory has its name" in error
     assert plain(weir.cwd / "to") == {"a": b"1"}
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_file_that_lost_its_name(weir, is_listed):
+    """As by a kill between the two: the same command gives it back, or says who has it now."""
+    tree(weir, 20)
+    again = ["data", "pack", "src", "to", "--format", "files", "--shard-size", "64K"]
+    has_its_name = "'class1/0001.jpg' is stored, but another file or directory has its name"
+    name = weir.cwd / "to/class1/0001.jpg"
+
+    def lose():
+        os.unlink(name)
+        if not is_listed:
+            weir("--store", "to", "rm", ".pack/000000.weir")
+
+    weir(*again)
+    lose()
+    weir(*again)
+    assert plain(weir.cwd / "to") == plain(weir.cwd / "src")
+    lose()
+    name.mkdir()
+    assert has_its_name in weir.fails(*again)
+    name.rmdir()
+    name.write_bytes(b"mine")
+    assert has_its_name in weir.fails(*again)
+    assert name.read_bytes() == b"mine"
+    name.unlink()
+    weir(*again)
+    assert plain(weir.cwd / "to") == plain(weir.cwd / "src")
+    weir("--store", "to", "verify")
+
+
+def test_a_listed_file_that_was_removed(weir):
+    tree(weir, 20)
+    pack(weir, "src", "to", "files")
+    weir("--store", "to", "rm", "class1/0001.jpg")
+    error = weir.fails("data", "pack", "src", "to", "--format", "files", "--shard-size", "64K")
+    assert "'class1/0001.jpg'" in error and "as '.pack/000000.weir' says (remove that, too" in error
+    weir("--store", "to", "rm", ".pack/000000.weir")
+    pack(weir, "src", "to", "files")
+    assert plain(weir.cwd / "to") == plain(weir.cwd / "src")
 
 
 def test_what_others_put_there_is_not_overwritten(weir):

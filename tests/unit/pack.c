@@ -193,7 +193,7 @@ static void names_in_the_way(void)
         for (int again = 0; again < 2; again++) {
             CHECK(weir_pack_run(&result, data, store, "", &opts) < 0);
             CHECK(strstr(weir_error_text(), "sample 1 of"));
-            CHECK(strstr(weir_error_text(), "there is no file of that name"));
+            CHECK(strstr(weir_error_text(), "another file or directory has its name"));
         }
         OK(weir_pack_run(&result, data, memory, "", &opts)); /* where no name is a file's */
         CHECK_EQ(result.files, 2);
