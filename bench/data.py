@@ -26,7 +26,10 @@ MADE_BY = {"weir_mds": "streaming", "weir_files": "files", "weir_long": "weir",
            "weir_fresh": "weir"}
 WORKERS = {"weir": [1, 2, 4], "weir_mds": [4], "weir_files": [4], "streaming": [0, 2, 4],
            "webdataset": [0, 2, 4], "litdata": [0, 2, 4], "files": [0, 2, 4]}
-COLD_SIZES = [16384, 112640]
+COLD_SIZES = [1024, 16384, 112640]
+# What is cold must take longer than its beginning. Of samples that small only Weir reads as much:
+# others are far slower even when warm.
+COLD_TOTAL = {1024: 1 << 30}
 COLD_EPOCHS = 4  # after the first, read around the page cache, so that all of them are cold
 # Beside fio, several times in each round, for they take no time: these epochs, one with its
 # beginning, and one in memory that was not touched before.
@@ -51,6 +54,14 @@ class Bench:
     def work(self, job, name, size, **options):
         folder = self.folder(name, size)
         return work(self.options, job, name, folder, size, options)
+
+    def make_cold(self, size):
+        """More of the same, as Weir's shards alone; where that is."""
+        source, folder = (os.path.join(self.dir, f"{name}-{size}") for name in ("more", "cold"))
+        work(self.options, "make", "streaming", source, size, {"total": COLD_TOTAL[size]})
+        self.weir("data", "pack", source, folder, "--format", "mds", "--shard-size", "64M")
+        shutil.rmtree(source)
+        return folder
 
     def folder(self, name, size):
         return os.path.join(self.dir, f"{MADE_BY.get(name, name)}-{size}")
@@ -93,22 +104,25 @@ class Bench:
             if name == "weir":
                 self.memory[f"weir_{size}"] = (run["halfway_bytes"], run["end_bytes"])
 
-    def cold(self, size, turn):
-        for name in rotated([*CONTENDERS[1:], *COLD_PAIRS * COMPARED], turn):
+    def cold(self, size, folder, turn):
+        """folder: all that is read; None: each reads its own."""
+        for name in rotated([*([] if folder else CONTENDERS[1:]), *COLD_PAIRS * COMPARED], turn):
             self.dropped = common.settle(self.dir)
             if name == "fio":
                 rate = common.fio_read(self.fio_path, self.read_setup)
             else:
-                rate = self.cold_epochs(name, size, turn)
+                rate = self.cold_epochs(name, folder or self.folder(name, size), size, turn)
             self.note(f"cold_{name}_{size}_gb_s", rate / GB)
 
-    def cold_epochs(self, name, size, turn):
+    def cold_epochs(self, name, folder, size, turn):
         is_long = name == "weir_long"
-        run = self.work("epoch", name, size, total=SIZES[size], seed=turn + 1, once=True,
-                        touch=name != "weir_fresh",
-                        again=COLD_EPOCHS if is_long else 0,
-                        workers=self.workers_cold(name, size),
-                        more={"buffered": False} if name.startswith("weir") else {})
+        more = {"buffered": False} if name.startswith("weir") else {}
+        if more and not is_long:
+            more["epochs"] = 1  # and nothing of the next one
+        run = work(self.options, "epoch", name, folder, size, dict(
+            total=COLD_TOTAL.get(size, SIZES[size]), seed=turn + 1, once=True,
+            touch=name != "weir_fresh", again=COLD_EPOCHS if is_long else 0,
+            workers=self.workers_cold(name, size), more=more))
         if run["touched_per_s"]:
             self.note("touched_gb_s", run["touched_per_s"] / GB)
         return run["per_s" if is_long else "whole_per_s"] * size
@@ -147,8 +161,10 @@ class Bench:
             for turn in range(self.options.rounds):
                 self.warm(size, turn)
             if size in COLD_SIZES:
+                folder = self.make_cold(size) if size in COLD_TOTAL else None
                 for turn in range(self.options.rounds):
-                    self.cold(size, turn)
+                    self.cold(size, folder, turn)
+                shutil.rmtree(folder or "", ignore_errors=True)
             for name in ("weir", *data_page.PEERS):
                 shutil.rmtree(self.folder(name, size))
         self.read_tokens(data_page.SEQ_LENS[0], 0)  # who read cold has dropped it from memory
@@ -160,7 +176,9 @@ class Bench:
             "machine": common.machine(),
             "versions": work(self.options, "versions", "all", self.dir, 0, {}),
             "sizes": {str(size): total for size, total in SIZES.items()},
-            "cold_sizes": COLD_SIZES, "cold_epochs": COLD_EPOCHS, "workers": self.best,
+            "cold_sizes": COLD_SIZES,
+            "cold_total": {str(size): total for size, total in COLD_TOTAL.items()},
+            "cold_epochs": COLD_EPOCHS, "workers": self.best,
             "memory": self.memory,
             "rounds": self.options.rounds, "caches_dropped": self.dropped,
             "fio_read_setup": self.read_setup, "median": median,

@@ -47,6 +47,19 @@ def targets(result):
     return rows
 
 
+def more_of(result):
+    """What was read cold, if it is another dataset."""
+    return "".join(f", and of {SIZE_NAMES[int(size)]} {bytes_ >> 20} MiB, which no other library "
+                   "reads cold here" for size, bytes_ in result["cold_total"].items())
+
+
+def cold_rows(result, size, names):
+    """[(name, GB/s)] of those that read it cold."""
+    m = result["median"]
+    return [(name, m[f"cold_{key}_{size}_gb_s"]) for key, name in names
+            if f"cold_{key}_{size}_gb_s" in m]
+
+
 def intro(result):
     v = result["versions"]
     total = ", ".join(f"{bytes_ >> 20} MiB of {SIZE_NAMES[int(size)]}"
@@ -59,7 +72,7 @@ def intro(result):
         "the number of workers that was fastest here. Warm, the rate is that from the first batch "
         "on, over whole epochs that take two seconds at least, with workers that stay; cold, it is "
         "that of one epoch, from before its first batch, Weir reading around the page cache with "
-        "its default threads. Just before, every contender's process touches 1 GiB more memory "
+        f"its default threads{more_of(result)}. Just before, every contender's process touches 1 GiB more memory "
         "than there are samples, or half of what is available, and frees it: a virtual machine has "
         "memory from its host when it is touched first, and may lose what is free for two seconds, "
         "so that those who take longer have it less. That went at "
@@ -85,6 +98,8 @@ def files_picture(result):
                                 "k")
         parts.append(part)
     for size in result["cold_sizes"]:
+        if str(size) in result["cold_total"]:
+            continue
         rows = [(name, m[f"cold_{key}_{size}_gb_s"] * 1e6 / size) for key, name in names.items()]
         part, at = panels.panel(at, f"{SIZE_NAMES[size]}, cold: thousand samples/s", rows, [], "k")
         parts.append(part)
@@ -107,7 +122,8 @@ def page(result):
     long_name = f"Weir, {result['cold_epochs']} epochs after the first"
     for key, name in [("weir_long", long_name), *NAMES.items(),
                       ("weir_fresh", "Weir, in fresh memory"), ("fio", "fio, direct, its best")]:
-        cells = [f"{m[f'cold_{key}_{size}_gb_s']:.2f}" for size in result["cold_sizes"]]
+        rates = [m.get(f"cold_{key}_{size}_gb_s") for size in result["cold_sizes"]]
+        cells = ["-" if rate is None else f"{rate:.2f}" for rate in rates]
         text.append(f"| {name} | " + " | ".join(cells) + " |")
     text += ["", "The same samples as single files and as packed shards:", "",
              "![files and shards](bench-data-files.png)"]
@@ -132,11 +148,9 @@ def picture(result):
                          [(WARM[int(size)] * fastest, "target")], "k")
         parts.append(part)
     for size in result["cold_sizes"]:
-        rows = [(name, m[f"cold_{key}_{size}_gb_s"]) for key, name in NAMES.items()]
-        rows.insert(0, (f"Weir, {result['cold_epochs']} more epochs",
-                        m[f"cold_weir_long_{size}_gb_s"]))
-        rows.append(("Weir, in fresh memory", m[f"cold_weir_fresh_{size}_gb_s"]))
-        rows.append(("fio", m[f"cold_fio_{size}_gb_s"]))
+        rows = cold_rows(result, size, [
+            ("weir_long", f"Weir, {result['cold_epochs']} more epochs"), *NAMES.items(),
+            ("weir_fresh", "Weir, in fresh memory"), ("fio", "fio")])
         part, at = panels.panel(at, f"Cold, {SIZE_NAMES[size]}, GB/s", rows,
                          [(COLD * m[f"cold_fio_{size}_gb_s"], "target")], "")
         parts.append(part)

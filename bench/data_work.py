@@ -183,6 +183,8 @@ def load_libraries(name):
         peers.streaming()
     elif name in ("webdataset", "litdata"):
         __import__(name)
+    elif name.startswith("weir"):
+        import weir  # noqa: F401
 
 
 def one_epoch(name, loader, total):

@@ -42,6 +42,7 @@ static bool add_sample(void *writer, const char *key, const struct weir_field *f
         names[(*files)++] = text_copy((const uint8_t *)name, strlen(name));
         code = 0;
     }
+    PROMISE(!code || code == -EINVAL);
     return !code;
 }
 

@@ -161,11 +161,18 @@ static PyObject *field_tuple(const weir_field *field)
         (int)field->kind, field->dtype, ext_shape(field->shape, field->ndim), field_data(field));
 }
 
-static PyObject *fields_list(weir_data_sample *sample)
+/* raw: its bytes as stored are its only field. */
+static PyObject *fields_list(weir_data_sample *sample, int raw)
 {
-    const weir_field *fields;
-    uint32_t count;
-    int code = weir_data_sample_fields(sample, &fields, &count);
+    const weir_data_sample_info *info = weir_data_sample_get(sample);
+    weir_field whole = {.name = "raw",
+                        .name_size = 3,
+                        .kind = WEIR_FIELD_BYTES,
+                        .data = info->data,
+                        .size = info->size};
+    const weir_field *fields = &whole;
+    uint32_t count = 1;
+    int code = raw ? 0 : weir_data_sample_fields(sample, &fields, &count);
     if (code)
         return ext_fail(code);
     PyObject *list = PyList_New(count);
@@ -177,13 +184,13 @@ static PyObject *fields_list(weir_data_sample *sample)
     return list;
 }
 
-/* sample(number) -> [(name, kind, dtype, shape, data), …] */
+/* sample(number, raw=False) -> [(name, kind, dtype, shape, data), …] */
 static PyObject *data_sample(PyObject *object, PyObject *args)
 {
     uint64_t number;
     weir_data_sample *sample = NULL;
-    int code;
-    if (!PyArg_ParseTuple(args, "O&", ext_u64, &number))
+    int code, raw = 0;
+    if (!PyArg_ParseTuple(args, "O&|p", ext_u64, &number, &raw))
         return NULL;
     weir_data *data = ext_data_hold(object);
     if (!data)
@@ -191,7 +198,7 @@ static PyObject *data_sample(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     code = weir_data_sample_open(&sample, data, number);
     Py_END_ALLOW_THREADS
-    PyObject *out = code ? ext_fail(code) : fields_list(sample);
+    PyObject *out = code ? ext_fail(code) : fields_list(sample, raw);
     weir_data_sample_close(sample);
     ext_data_let_go(object);
     return out;

@@ -217,12 +217,13 @@ def copied(kind: int, data: Any, offsets: Any, as_torch: bool, missing: list[int
 class Maker:
     """Makes Batches out of the library's."""
 
-    def __init__(self, collate: str, as_torch: bool, pin_memory: bool) -> None:
+    def __init__(self, collate: str, as_torch: bool, pin_memory: bool, raw: bool) -> None:
         if collate not in ("stack", "list"):
             raise ValueError(f"collate is 'stack' or 'list', not {collate!r}")
         self.collate = collate
         self.as_torch = as_torch or pin_memory
         self.pin_memory = pin_memory
+        self.raw = raw
         self._pins = False
         self._columns: list[tuple[Any, ...]] = []  # of the last batch that had samples
 
@@ -284,7 +285,7 @@ class Maker:
         """A batch without samples has the columns of the one before, or of each first sample."""
         rows = {row[0]: row for row in self._columns}
         for data in datas if not rows else ():
-            for name, kind, dtype, shape, _ in data.sample(0):
+            for name, kind, dtype, shape, _ in data.sample(0, self.raw):
                 rows.setdefault(name, (name, kind, dtype, shape if kind == ARRAY else None, 0, 0,
                                        0))
         if wanted:

@@ -178,7 +178,9 @@ class Dataset:
     several of them, mixed by `weights`. batch_size: samples for each rank. seed, lanes, window: the
     order; window="full" shuffles everything with everything. dp_rank, dp_size, mesh: who we are
     among those that get different samples; found out from torch.distributed, torchrun or Slurm if
-    not given. fields: only these. seq_len, eot, options: of token files, and of formats in general.
+    not given. fields: only these. raw=True: samples as they are stored (a tf.Example, a line of
+    JSON, a tar's members), in the one field "raw", for who decodes them himself. seq_len, eot,
+    options: of token files, and of formats in general.
 
     A loop runs to the end of the epoch, and on from where the last one stopped; batches are always
     full and run over the ends of epochs. epochs=n: a loop is exactly n epochs, and the last batch
@@ -213,7 +215,8 @@ class Dataset:
     def __init__(self, url: Union[Url, Sequence[Url]], *, batch_size: int = 1,
                  shuffle: bool = True, seed: int = 0, dp_rank: Optional[int] = None,
                  dp_size: Optional[int] = None, mesh: Any = None,
-                 fields: Optional[Iterable[str]] = None, weights: Optional[Sequence[float]] = None,
+                 fields: Optional[Iterable[str]] = None, raw: bool = False,
+                 weights: Optional[Sequence[float]] = None,
                  lanes: Optional[int] = None, window: Union[None, int, str] = None,
                  seq_len: Optional[int] = None, eot: Optional[int] = None,
                  format: Optional[str] = None, options: Optional[dict[str, Any]] = None,
@@ -245,14 +248,18 @@ class Dataset:
             self._open_options["proof"] = None if proof is None else os.fspath(proof)
         elif proof is not None:
             raise ValueError("proof= is checked with a key: give verify_key=, too")
+        through = 0 if buffered is None else 2 if _yes("buffered", buffered) else 4
         self._how: dict[str, Any] = dict(
             batch_size=batch_size, rank=self.dp_rank, ranks=self.dp_size,
             threads=0 if threads is None else _whole("threads", threads, 0, THREADS_MAX),
             prefetch=_whole("prefetch", prefetch, 0, PREFETCH_MAX), memory=memory,
-            flags=0 if buffered is None else 2 if _yes("buffered", buffered) else 4)
+            flags=through | (16 if _yes("raw", raw) else 0))
         self._wanted = None if fields is None else _fields(fields)
+        if raw and fields is not None:
+            raise ValueError("raw samples are not taken apart: give fields=, or raw=True")
         self._is_checked = False
-        self._maker = Maker(collate, _yes("as_torch", as_torch), _yes("pin_memory", pin_memory))
+        self._maker = Maker(collate, _yes("as_torch", as_torch), _yes("pin_memory", pin_memory),
+                            bool(raw))
         self._pid = os.getpid()
         self._parts: list[_weir.Data] = []
         self._loader: Optional[_weir.Loader] = None
@@ -376,7 +383,7 @@ class Dataset:
             number += self.samples
         if not 0 <= number < self.samples:
             raise IndexError(f"there is no sample {number}: there are {self.samples}")
-        found = {row[0]: row[1:] for row in self._parts[0].sample(number)}
+        found = {row[0]: row[1:] for row in self._parts[0].sample(number, self._maker.raw)}
         names = found if self._wanted is None else self._wanted
         return {name: value_of(*found[name], self._maker.as_torch) if name in found else None
                 for name in names}

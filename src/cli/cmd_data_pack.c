@@ -129,6 +129,9 @@ static void report(struct cli *cli, const struct packing *p)
             weir_format_size(to, sizeof to, r->file_bytes),
             weir_format_size(rate, sizeof rate,
                              (uint64_t)((double)r->source_bytes / (seconds > 0 ? seconds : 1))));
+    if (is_files && !r->has_names)
+        cli_note(cli, "this store has no files by name: what was packed is read through Weir "
+                      "(weir get -r makes files of it)");
     if (!cli->json)
         return;
     cli->doc = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "samples", (json_int_t)r->samples,

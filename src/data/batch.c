@@ -42,6 +42,7 @@ struct row {
 };
 
 struct weir_gather {
+    bool is_raw;
     bool is_large; /* batches are pushed out of the cache before they are used */
     size_t wanted; /* columns that are there from the beginning; 0: all are taken */
     struct gathered columns[WEIR_COLUMNS_MAX];
@@ -65,7 +66,7 @@ static int set_name(struct gathered *column, const char *name, size_t size)
 }
 
 int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count,
-                     bool is_large)
+                     bool is_raw, bool is_large)
 {
     if (wanted_count > WEIR_FIELDS_MAX)
         return weir_fail(EINVAL, "%zu fields are wanted; a sample has at most %d", wanted_count,
@@ -74,6 +75,7 @@ int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t
     if (!gather)
         return weir_fail_memory();
     gather->wanted = wanted_count;
+    gather->is_raw = is_raw;
     gather->is_large = is_large;
     int code = 0;
     for (size_t i = 0; i < wanted_count && !code; i++)
@@ -190,13 +192,25 @@ static int fill_cell(struct weir_gather *gather, struct cell *cell, const struct
     return weir_growing_add(&gather->sizes, field->shape, field->ndim * sizeof(uint64_t));
 }
 
+/* The fields of a sample, into gather->fields. */
+static int take_apart(struct weir_gather *gather, const struct weir_index *index,
+                      const struct weir_sample *sample, uint32_t *count)
+{
+    if (!gather->is_raw)
+        return weir_index_format(index)->fields(weir_index_schema(index), sample, &gather->scratch,
+                                                gather->fields, count);
+    weir_field_set(gather->fields, "raw", strlen("raw"), WEIR_FIELD_BYTES, sample->data,
+                   sample->size);
+    *count = 1;
+    return 0;
+}
+
 int weir_gather_add(struct weir_gather *gather, const struct weir_index *index,
                     const struct weir_drawing *which, const struct weir_sample *sample)
 {
     uint32_t count = WEIR_FIELDS_MAX;
     struct gathered *column;
-    int code = weir_index_format(index)->fields(weir_index_schema(index), sample, &gather->scratch,
-                                                gather->fields, &count);
+    int code = take_apart(gather, index, sample, &count);
     if (code)
         return code;
     uint64_t row = gather->rows_count;

@@ -34,10 +34,11 @@ struct weir_batch {
 };
 
 struct weir_gather;
-/* wanted: the names of the only fields there shall be, copied; none: all. is_large: what is
- * gathered ahead of its use is more than a cache holds. */
+/* wanted: the names of the only fields there shall be, copied; none: all. is_raw: samples are not
+ * taken apart, and each is a field "raw". is_large: what is gathered ahead of its use is more than
+ * a cache holds. */
 int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count,
-                     bool is_large);
+                     bool is_raw, bool is_large);
 void weir_gather_close(struct weir_gather *gather);
 
 /* A new batch, of at most `rows` samples. */

@@ -65,8 +65,8 @@ const struct weir_field *weir_field_find(const struct weir_field *fields, uint32
     return NULL;
 }
 
-const struct weir_field *weir_field_text(const struct weir_field *fields, uint32_t count,
-                                         const char *name)
+const struct weir_field *weir_field_string(const struct weir_field *fields, uint32_t count,
+                                           const char *name)
 {
     const struct weir_field *field = weir_field_find(fields, count, name, strlen(name), 0);
     bool is_text = field && (field->kind == WEIR_FIELD_TEXT || field->kind == WEIR_FIELD_BYTES);

@@ -23,8 +23,8 @@ bool weir_field_is(const struct weir_field *field, const char *name);
 const struct weir_field *weir_field_find(const struct weir_field *fields, uint32_t count,
                                          const char *name, size_t name_size, uint32_t guess);
 /* The one of that name, if it is text or bytes; NULL. */
-const struct weir_field *weir_field_text(const struct weir_field *fields, uint32_t count,
-                                         const char *name);
+const struct weir_field *weir_field_string(const struct weir_field *fields, uint32_t count,
+                                           const char *name);
 bool weir_field_ends(const struct weir_field *field, const char *ending);
 /* Of that kind, and no array. */
 void weir_field_set(struct weir_field *field, const char *name, size_t name_size,

@@ -8,6 +8,7 @@
 #include "data/files_write.h"
 #include "data/format.h"
 #include "data/survey.h"
+#include "data/wds_name.h"
 #include "util/err.h"
 
 static int match(const struct weir_survey *survey)
@@ -62,9 +63,7 @@ static int fields(const void *schema, const struct weir_sample *sample, struct w
 /* The path without the ending of the file: what a WebDataset calls it. */
 static int key(const struct weir_sample *sample, struct weir_arena **scratch, const char **out)
 {
-    const char *slash = strrchr(sample->file, '/'), *base = slash ? slash + 1 : sample->file;
-    const char *dot = strchr(base, '.');
-    size_t size = dot ? (size_t)(dot - sample->file) : strlen(sample->file);
+    size_t size = weir_wds_stem(sample->file, strlen(sample->file));
     char *copy = weir_arena_take(scratch, size + 1);
     if (!copy)
         return weir_fail_memory();

@@ -15,6 +15,7 @@
 #include "data/field.h"
 #include "data/member.h"
 #include "data/survey.h"
+#include "data/wds_name.h"
 #include "util/err.h"
 #include "util/key.h"
 #include "util/sys.h"
@@ -58,10 +59,10 @@ static const char *path_of(const struct writer *w, size_t *size)
 
 static void find_plain(struct writer *w)
 {
-    const struct weir_field *label = weir_field_text(w->fields, w->count, "label");
+    const struct weir_field *label = weir_field_string(w->fields, w->count, "label");
     size_t size;
-    w->data = weir_field_text(w->fields, w->count, "data");
-    w->path = w->data ? weir_field_text(w->fields, w->count, "path") : NULL;
+    w->data = weir_field_string(w->fields, w->count, "data");
+    w->path = w->data ? weir_field_string(w->fields, w->count, "path") : NULL;
     w->label = NULL;
     if (!w->path)
         return;
@@ -91,15 +92,13 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
     w->fields = fields;
     w->count = count;
     w->at = 0;
-    const struct weir_field *own = weir_field_text(fields, count, "__key__");
+    const struct weir_field *own = weir_field_string(fields, count, "__key__");
     size_t size = key ? strlen(key) : 0;
     weir_members_begin(&w->members);
     find_plain(w);
     if (w->path) {
         key = path_of(w, &size);
-        const char *slash = memrchr(key, '/', size), *base = slash ? slash : key;
-        const char *dot = memchr(base, '.', size - (size_t)(base - key));
-        size = dot ? (size_t)(dot - key) : size;
+        size = weir_wds_stem(key, size);
     } else if (!key && own) {
         key = own->data;
         size = own->size;
@@ -208,6 +207,7 @@ static void close_writer(void *arg)
 }
 
 const struct weir_format_writer weir_files_writer = {
+    .keeps_members = true,
     .name = name,
     .open = open_writer,
     .add = add,

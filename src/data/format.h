@@ -112,6 +112,8 @@ int weir_made_join(const struct weir_made *made, struct weir_growing *out);
 /* How shards are made: one at a time, so that pack can make several in parallel and each depends on
  * nothing but its samples. */
 struct weir_format_writer {
+    /* Fields become files: of a source that has them as such, they come as members() has them. */
+    bool keeps_members;
     /* "shard.%05u.mds" for number i. */
     void (*name)(char out[64], uint32_t i, const char *codec);
     int (*open)(void **out, const struct weir_writing *how);
@@ -206,6 +208,10 @@ struct weir_format {
      * writer has no add_stored(). */
     int (*stored)(const void *schema, const struct weir_sample *sample, struct weir_field *fields,
                   uint32_t *count);
+    /* fields(), each but the key as the bytes of the file that it is within the sample. NULL: they
+     * are no files. */
+    int (*members)(const void *schema, const struct weir_sample *sample,
+                   struct weir_arena **scratch, struct weir_field *fields, uint32_t *count);
     /* The sample's own key (a WebDataset's), or NULL; pack keeps it. */
     int (*key)(const struct weir_sample *sample, struct weir_arena **scratch, const char **out);
     const struct weir_format_writer *writer; /* NULL: it is only read */

@@ -61,6 +61,8 @@ static int check_options(const weir_loader_options *opts)
     if (opts->prefetch > PREFETCH_MAX || opts->threads > THREADS_MAX)
         return weir_fail(EINVAL, "at most %d batches ahead, and %d threads", PREFETCH_MAX,
                          THREADS_MAX);
+    if (opts->flags & WEIR_LOADER_RAW && opts->fields_count)
+        return weir_fail(EINVAL, "samples that are not taken apart have no fields to choose from");
     return 0;
 }
 

@@ -100,11 +100,10 @@ static int check(struct weir_packing *p)
     return code ? code : read_fields(p);
 }
 
-/* Each job writes a shard; a file beside that is another, and so is one that the shard lists. */
+/* Each job writes a shard; a file beside that is another. */
 static uint32_t jobs_of(const struct weir_packing *p)
 {
-    const struct weir_format_writer *w = p->to_format->writer;
-    uint32_t most = weir_store_writers_max(p->store) / (w->beside || w->file ? 2 : 1);
+    uint32_t most = weir_store_writers_max(p->store) / (p->to_format->writer->beside ? 2 : 1);
     return p->jobs < most ? p->jobs : most;
 }
 
@@ -144,6 +143,7 @@ static int write_index(struct weir_packing *p)
     const struct weir_format_writer *w = p->to_format->writer;
     struct weir_growing text = {0};
     char meta[2 * WEIR_SHA256_BYTES + 16];
+    bool is_named;
     void *writer;
     if (!w->index_name)
         return 0;
@@ -155,7 +155,7 @@ static int write_index(struct weir_packing *p)
     struct weir_made made = {.body = text.data, .body_size = text.size};
     snprintf(meta, sizeof meta, "{\"pack\": \"%s\"}", p->digest);
     if (!code)
-        code = weir_pack_put(p, w->index_name, &made, meta);
+        code = weir_pack_put(p, w->index_name, &made, meta, &is_named);
     weir_growing_free(&text);
     return code;
 }
@@ -198,6 +198,7 @@ static void tell(struct weir_pack_result *out, const struct weir_packing *p)
         out->files += is_files ? w->samples : 0;
     }
     out->files_kept = p->files_kept;
+    out->has_names = weir_store_has_names(p->store);
 }
 
 int weir_pack_open(weir_data **out, const char *url, const weir_data_options *opts,

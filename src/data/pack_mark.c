@@ -39,7 +39,7 @@ void weir_pack_file_meta(char out[WEIR_PACK_META_BYTES], const struct weir_packi
 static bool is_file_of(const struct weir_packing *p, const weir_info *info, uint64_t *number)
 {
     char text[WEIR_PACK_META_BYTES], again[WEIR_PACK_META_BYTES];
-    if (info->meta_bytes >= sizeof text)
+    if (info->kind != WEIR_KIND_SEALED || info->meta_bytes >= sizeof text)
         return false;
     memcpy(text, info->meta, info->meta_bytes);
     text[info->meta_bytes] = 0;
@@ -85,7 +85,7 @@ static int is_there(weir_object **out, const struct weir_packing *p, const char 
 }
 
 static int put_new(weir_store *store, const char *key, const struct weir_made *made,
-                   const char *meta)
+                   const char *meta, bool *is_named)
 {
     weir_put *put;
     weir_put_options opts;
@@ -102,19 +102,21 @@ static int put_new(weir_store *store, const char *key, const struct weir_made *m
         code = weir_put_write(put, made->body, made->body_size);
     if (!code)
         code = weir_put_commit(put, NULL);
+    *is_named = !code && weir_put_is_named(put);
     weir_put_close(put);
     return code;
 }
 
 int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
-                  const char *meta)
+                  const char *meta, bool *is_named)
 {
     char key[WEIR_KEY_BYTES_MAX + 1];
     weir_object *obj = NULL;
     int code = weir_pack_key(key, p, name);
+    *is_named = false;
     if (code)
         return code;
-    code = put_new(p->store, key, made, meta);
+    code = put_new(p->store, key, made, meta, is_named);
     if (code != -EEXIST)
         return code;
     code = is_there(&obj, p, key, meta); /* another process does the same */
@@ -215,8 +217,9 @@ static int begin_mark(weir_object **obj, struct weir_packing *p, const char *key
 {
     struct weir_made made = {.body = (const uint8_t *)text->text, .body_size = text->size};
     char other[WEIR_KEY_BYTES_MAX + 1];
+    bool is_named;
     int found = find_any(other, p);
-    int code = found ? found : put_new(p->store, key, &made, meta);
+    int code = found ? found : put_new(p->store, key, &made, meta, &is_named);
     if (code != 1 && code != -EEXIST)
         return code;
     code = is_there(obj, p, key, NULL);

@@ -9,7 +9,6 @@
 #include "data/pack_parts.h"
 #include "store/store.h"
 #include "util/err.h"
-#include "util/key.h"
 
 enum {
     /* Each waits a moment for a lock that others hold for moments only: about ten seconds. */
@@ -50,8 +49,6 @@ static int give_name(const struct weir_packing *p, const char *name)
     weir_object *obj = NULL;
     int code = weir_pack_key(key, p, name);
     if (!code)
-        code = weir_key_check(key);
-    if (!code)
         code = weir_object_open(&obj, p->store, key);
     if (!code)
         code = weir_object_info(obj)->kind == WEIR_KIND_SEALED
@@ -66,9 +63,10 @@ int weir_pack_put_file(struct weir_packing *p, const char *name, const struct we
                        uint64_t number)
 {
     char meta[WEIR_PACK_META_BYTES];
+    bool is_named;
     weir_pack_file_meta(meta, p, number);
-    int code = weir_pack_put(p, name, made, meta);
-    return code || !weir_store_has_names(p->store) ? code : give_name(p, name);
+    int code = weir_pack_put(p, name, made, meta, &is_named);
+    return code || is_named || !weir_store_has_names(p->store) ? code : give_name(p, name);
 }
 
 /* Those of whole lines; *used: their bytes. */

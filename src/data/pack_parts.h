@@ -50,9 +50,9 @@ int weir_pack_mark(struct weir_packing *p);
 /* The key of what is called so in the place. */
 int weir_pack_key(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p, const char *name);
 /* Puts a whole object with so much metadata, unless one with the same metadata is there: then that
- * is kept. What is in another's way is an error. */
+ * is kept. What is in another's way is an error. *is_named: it was put, and has its plain name. */
 int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
-                  const char *meta);
+                  const char *meta, bool *is_named);
 /* Is shard i there? 1 and p->written[i], 0, or -errno. */
 int weir_pack_find(struct weir_packing *p, uint32_t i);
 /* What a failure of these two means: 0 where another process has made the shard meanwhile. */

@@ -6,8 +6,6 @@
 #include <inttypes.h>
 
 #include "data/pack_parts.h"
-#include "data/survey.h"
-#include "util/err.h"
 #include "util/sys.h"
 
 /* Samples whose files are in one list: so much is done again after a kill. */
@@ -46,11 +44,6 @@ int weir_pack_plan(struct weir_packing *p)
     uint64_t samples = weir_index_count(p->from.index), total = 0, here = 0;
     uint64_t most = p->to_format->writer->file ? LISTED_MAX : UINT64_MAX;
     uint32_t room = 0;
-    if (p->to_format->writer->file && samples > WEIR_SURVEY_FILES_MAX)
-        return weir_fail(EFBIG,
-                         "%" PRIu64 " samples: a dataset of files has at most %d (choose a format "
-                         "with shards)",
-                         samples, WEIR_SURVEY_FILES_MAX);
     int code = grow(p, &room);
     for (uint64_t i = 0; !code && i < samples; i++) {
         struct weir_place place;

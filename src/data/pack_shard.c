@@ -12,6 +12,7 @@
 #include "data/codec.h"
 #include "data/field.h"
 #include "data/pack_parts.h"
+#include "data/survey.h"
 #include "store/store.h"
 #include "util/hash.h"
 #include "util/sys.h"
@@ -78,6 +79,19 @@ static int put_files(struct weir_making *m, uint64_t number)
     return code;
 }
 
+/* Its fields, in the form that the writer loses least of. */
+static int take_apart(struct weir_making *m, const struct weir_sample *sample, bool is_stored,
+                      uint32_t *count)
+{
+    const struct weir_format *from = m->p->from_format;
+    const void *schema = weir_index_schema(m->p->from.index);
+    if (is_stored)
+        return from->stored(schema, sample, m->fields, count);
+    if (m->p->to_format->writer->keeps_members && from->members)
+        return from->members(schema, sample, &m->scratch, m->fields, count);
+    return from->fields(schema, sample, &m->scratch, m->fields, count);
+}
+
 static int add_sample(struct weir_making *m, uint64_t number, const struct weir_sample *sample)
 {
     struct weir_packing *p = m->p;
@@ -86,8 +100,7 @@ static int add_sample(struct weir_making *m, uint64_t number, const struct weir_
     const struct weir_format_writer *writer = p->to_format->writer;
     const void *schema = weir_index_schema(p->from.index);
     bool is_stored = p->from_format == p->to_format && writer->add_stored;
-    int code = is_stored ? p->from_format->stored(schema, sample, m->fields, &count)
-                         : p->from_format->fields(schema, sample, &m->scratch, m->fields, &count);
+    int code = take_apart(m, sample, is_stored, &count);
     if (!code)
         code = choose(p, m->fields, &count, &m->scratch);
     if (!code && p->from_format->key)
@@ -107,9 +120,10 @@ static int add_sample(struct weir_making *m, uint64_t number, const struct weir_
 
 /* ---- writing as samples come ---- */
 
+/* A list is short, and not begun before its files are there. */
 static bool is_streamed(const struct weir_packing *p)
 {
-    return !p->opts->codec[0];
+    return !p->opts->codec[0] && !p->to_format->writer->file;
 }
 
 /* Somewhat more than it will have, so that its space is allocated once; 0 if that cannot be said.
@@ -267,6 +281,18 @@ void weir_pack_done(struct weir_packing *p)
     p->idle = NULL;
 }
 
+/* As many files as the first sample becomes, for each: can they be read again? */
+static int check_files(const struct weir_making *m)
+{
+    uint64_t samples = weir_index_count(m->p->from.index), files;
+    if (!__builtin_mul_overflow(samples, m->files, &files) && files <= WEIR_SURVEY_FILES_MAX)
+        return 0;
+    return weir_fail(EFBIG,
+                     "%" PRIu64 " samples of %" PRIu64 " files each: a dataset of files has at "
+                     "most %d of them (choose a format with shards)",
+                     samples, m->files, WEIR_SURVEY_FILES_MAX);
+}
+
 static int probe(struct weir_making *m)
 {
     struct weir_packing *p = m->p;
@@ -278,6 +304,8 @@ static int probe(struct weir_making *m)
     p->opts = &quiet;
     int code = add_range(m, 0, 1);
     p->opts = opts;
+    if (!code)
+        code = check_files(m);
     if (code)
         return code;
     struct weir_made made;
@@ -316,13 +344,14 @@ static int put_beside(struct weir_making *m, uint32_t i)
 {
     struct weir_packing *p = m->p;
     char name[64], meta[2 * WEIR_SHA256_BYTES + 64];
+    bool is_named;
     m->raw.size = 0;
     int code = p->to_format->writer->beside(m->writer, name, i, &m->raw);
     if (code != 1)
         return code;
     snprintf(meta, sizeof meta, "{\"pack\": \"%s\", \"beside\": %" PRIu32 "}", p->digest, i);
     struct weir_made made = {.body = m->raw.data, .body_size = m->raw.size};
-    return weir_pack_put(p, name, &made, meta);
+    return weir_pack_put(p, name, &made, meta, &is_named);
 }
 
 /* Of one piece it makes another. */
@@ -360,11 +389,10 @@ static int finish(struct weir_making *m, uint32_t i)
         return code;
     w->samples = m->files ? m->files : p->first[i + 1] - p->first[i];
     w->raw_bytes = m->files ? m->file_bytes : made.head_size + m->drained + made.body_size;
-    if (!is_streamed(p)) {
+    if (p->opts->codec[0])
         code = compress(m, &made);
-        if (!code)
-            code = weir_pack_begin(&m->put, p, i, made.body_size);
-    }
+    if (!code && !m->put)
+        code = weir_pack_begin(&m->put, p, i, made.body_size);
     w->file_bytes = made.head_size + m->drained + made.body_size;
     if (!code)
         code = write_rest(m, &made);

@@ -221,8 +221,9 @@ static int keep_key(const struct weir_tar *tar, struct weir_wds_name *name,
 
 static int add_field(const struct weir_sample *sample, const struct weir_tar_member *member,
                      const struct weir_wds_name *name, struct weir_arena **scratch,
-                     struct weir_field *fields, uint32_t used)
+                     struct weir_field *fields, uint32_t used, bool as_bytes)
 {
+    const uint8_t *data = sample->data + member->data_off;
     const char *suffix;
     int code = lower_suffix(name, scratch, &suffix);
     if (code)
@@ -231,14 +232,17 @@ static int add_field(const struct weir_sample *sample, const struct weir_tar_mem
         if (fields[i].name_size == name->suffix_size &&
             !memcmp(fields[i].name, suffix, name->suffix_size))
             return fail_twice(name);
-    return set_field(&fields[used], suffix, name->suffix_size, sample->data + member->data_off,
-                     (size_t)member->size, scratch);
+    if (!as_bytes)
+        return set_field(&fields[used], suffix, name->suffix_size, data, (size_t)member->size,
+                         scratch);
+    weir_field_set(&fields[used], suffix, name->suffix_size, WEIR_FIELD_BYTES, data,
+                   (size_t)member->size);
+    return 0;
 }
 
-static int fields(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
-                  struct weir_field *fields, uint32_t *count)
+static int take_apart(const struct weir_sample *sample, struct weir_arena **scratch,
+                      struct weir_field *fields, uint32_t *count, bool as_bytes)
 {
-    (void)schema;
     struct weir_tar tar;
     struct weir_tar_member member;
     struct weir_wds_name name;
@@ -256,7 +260,7 @@ static int fields(const void *schema, const struct weir_sample *sample, struct w
         if (name.key_size != fields[0].size || memcmp(name.key, fields[0].data, name.key_size))
             return weir_fail(EBADMSG, "members of several samples, of which one is '%.*s'",
                              (int)name.key_size, name.key);
-        code = add_field(sample, &member, &name, scratch, fields, used++);
+        code = add_field(sample, &member, &name, scratch, fields, used++, as_bytes);
         if (code)
             return code;
     }
@@ -264,6 +268,20 @@ static int fields(const void *schema, const struct weir_sample *sample, struct w
         return weir_fail(EBADMSG, "there is no member with a suffix in it");
     *count = used;
     return code;
+}
+
+static int fields(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
+                  struct weir_field *fields, uint32_t *count)
+{
+    (void)schema;
+    return take_apart(sample, scratch, fields, count, false);
+}
+
+static int members(const void *schema, const struct weir_sample *sample,
+                   struct weir_arena **scratch, struct weir_field *fields, uint32_t *count)
+{
+    (void)schema;
+    return take_apart(sample, scratch, fields, count, true);
 }
 
 static int key(const struct weir_sample *sample, struct weir_arena **scratch, const char **out)
@@ -290,6 +308,7 @@ const struct weir_format weir_format_wds = {
     .survey = survey_tars,
     .scan = scan,
     .fields = fields,
+    .members = members,
     .key = key,
     .writer = &weir_wds_writer,
 };

@@ -17,6 +17,13 @@ static bool is_meta(const char *name, size_t size)
     return part >= 4 && !memcmp(name, "__", 2) && !memcmp(name + part - 2, "__", 2);
 }
 
+size_t weir_wds_stem(const char *path, size_t size)
+{
+    const char *slash = memrchr(path, '/', size), *base = slash ? slash + 1 : path;
+    const char *dot = memchr(base, '.', size - (size_t)(base - path));
+    return dot ? (size_t)(dot - path) : size;
+}
+
 bool weir_wds_split(struct weir_wds_name *out, const char *name, size_t size)
 {
     const char *slash = memrchr(name, '/', size);

@@ -12,6 +12,9 @@ struct weir_wds_name {
     size_t suffix_size;
 };
 
+/* How much of a path is in front of the first dot of its last part. */
+size_t weir_wds_stem(const char *path, size_t size);
+
 /* What a member's content is taken for, by the last part of its suffix. */
 enum weir_wds_content {
     WEIR_WDS_BYTES,

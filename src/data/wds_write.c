@@ -90,16 +90,16 @@ static bool suffix_of_file(const struct weir_members *m, const struct weir_field
 static int add_members(struct writer *writer, const struct weir_field *fields, uint32_t count)
 {
     const struct weir_members *m = &writer->members;
-    const struct weir_field *own = weir_field_text(fields, count, OWN_KEY);
-    const struct weir_field *path = weir_field_text(fields, count, "path");
-    const struct weir_field *file = weir_field_text(fields, count, "data");
+    const struct weir_field *own = weir_field_string(fields, count, OWN_KEY);
+    const struct weir_field *path = weir_field_string(fields, count, "path");
+    const struct weir_field *file = weir_field_string(fields, count, "data");
     struct weir_wds_name was;
     bool plain = file && file->kind == WEIR_FIELD_BYTES && suffix_of_file(m, path, &was);
-    bool is_key = own && own->size == m->key_size && !memcmp(own->data, m->key, m->key_size);
+    bool names_it = own && own->size == m->key_size && !memcmp(own->data, m->key, m->key_size);
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
         const struct weir_field *field = &fields[i];
-        if ((is_key && field == own) || (plain && field == path))
+        if ((names_it && field == own) || (plain && field == path))
             continue; /* the names say it */
         if (plain && field == file)
             code = add_member(writer, field, was.suffix, was.suffix_size);
@@ -131,7 +131,7 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
     struct writer *writer = arg;
     size_t begin = writer->shard.size, size = key ? strlen(key) : 0;
     if (!key) {
-        const struct weir_field *own = weir_field_text(fields, count, OWN_KEY);
+        const struct weir_field *own = weir_field_string(fields, count, OWN_KEY);
         key = own ? own->data : "";
         size = own ? own->size : 0;
     }
@@ -170,6 +170,7 @@ static void close_writer(void *arg)
 }
 
 const struct weir_format_writer weir_wds_writer = {
+    .keeps_members = true,
     .name = name,
     .open = open_writer,
     .add = add,

@@ -280,7 +280,8 @@ static int open_gather(struct weir_gather **out, const struct weir_loader *loade
 {
     const weir_loader_options *opts = &loader->opts;
     uint64_t ahead = opts->prefetch * opts->batch_size * loader->row_bytes;
-    return weir_gather_open(out, opts->fields, opts->fields_count, ahead >= CACHE_BYTES);
+    return weir_gather_open(out, opts->fields, opts->fields_count, opts->flags & WEIR_LOADER_RAW,
+                            ahead >= CACHE_BYTES);
 }
 
 static int start_one(struct weir_loader *loader, pthread_t *out)

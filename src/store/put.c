@@ -53,6 +53,7 @@ struct weir_put {
     struct weir_req *reqs, *idle;
     unsigned in_flight;
     bool committed, has_data; /* data stands under data_name */
+    bool is_named;            /* and under the plain name */
     int code;                 /* the first failure: nothing works after it */
     char text[WEIR_TEXT_MAX];
 };
@@ -636,8 +637,10 @@ static int seal_it(weir_put *put)
     code = put_seal(put, name, record, size);
     /* A plain name beside the data, for people, unless the object was removed meanwhile. That it
      * cannot be made is no failure; that it can shows that the data is there. */
-    if (!code && weir_store_alias(put->store, put->key, put->data_name, record, size, true))
-        code = recheck(put, name, record, size);
+    if (!code) {
+        put->is_named = !weir_store_alias(put->store, put->key, put->data_name, record, size, true);
+        code = put->is_named ? 0 : recheck(put, name, record, size);
+    }
     free(record);
     return code;
 }
@@ -665,6 +668,11 @@ int weir_put_commit(weir_put *put, weir_put_result *result)
     if (result)
         *result = (weir_put_result){put->offset, put->store->tier->level};
     return 0;
+}
+
+bool weir_put_is_named(const weir_put *put)
+{
+    return put->is_named;
 }
 
 void weir_put_close(weir_put *put)

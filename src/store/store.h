@@ -133,6 +133,8 @@ int weir_object_open_once(weir_object **out, weir_store *store, const char *key)
 void weir_object_digest(const weir_object *obj, uint8_t out[WEIR_SHA256_BYTES]);
 /* The same of what was just committed. */
 void weir_put_digest(const weir_put *put, uint8_t out[WEIR_SHA256_BYTES]);
+/* Did it get its plain name? */
+bool weir_put_is_named(const weir_put *put);
 
 /* Memory that is written from where it is, and given back by release() on any thread when it was
  * written, or will not be. Only whole buffers of WEIR_BUFFER_BYTES at page boundaries are lent, but
