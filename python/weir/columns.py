@@ -86,6 +86,10 @@ class Batch(dict[str, Any]):
         return state
 
 
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
 class Ragged:
     """Values of different sizes: a list of them, made when asked for.
 
@@ -123,7 +127,7 @@ class Ragged:
         values: list[Any] = self._batch.values(self._column)
         if kind in (BYTES, TEXT):
             return values
-        return [self[i] if kind != JSON and isinstance(value, tuple) or kind == NONE
+        return [_plain(self[i]) if kind != JSON and isinstance(value, tuple) or kind == NONE
                 else value if value is None else json.loads(value)
                 for i, value in enumerate(values)]
 
@@ -170,7 +174,7 @@ class Copied(list[Any]):
     _offsets: Any = None
 
     def tolist(self) -> list[Any]:
-        return [bytes(value) if isinstance(value, memoryview) else value for value in self]
+        return [_plain(value) for value in self]
 
     def _join(self) -> None:
         """Of arrays of one dtype: into one."""

@@ -1,5 +1,6 @@
-/* jsonl_write.c - writes JSON lines: an object a line, in the order of the fields. Bytes have no
- * form in JSON and are refused, and so is what is not a finite number.
+/* jsonl_write.c - writes JSON lines: an object a line, in the order of the fields. Bytes that are
+ * UTF-8 become text (tf.Example has no other form of it); others have no form in JSON and are
+ * refused, and so is what is not a finite number.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -115,7 +116,9 @@ int weir_jsonl_put_value(struct weir_json_out *out, const struct weir_field *fie
     case WEIR_FIELD_BYTES:
         break;
     }
-    return refuse(field, "is bytes, which JSON cannot hold: leave it out, or pack as mds or wds");
+    return refuse(
+        field,
+        "is bytes that are no text, which JSON cannot hold: leave it out, or pack as mds or wds");
 }
 
 static int put_members(struct weir_json_out *out, const struct weir_field *fields, uint32_t count)
@@ -123,8 +126,13 @@ static int put_members(struct weir_json_out *out, const struct weir_field *field
     weir_json_put(out, "{", 1);
     for (uint32_t i = 0; i < count; i++) {
         const struct weir_field *field = &fields[i];
+        struct weir_field text;
         if (!weir_utf8_valid(field->name, field->name_size))
             return refuse(field, "has a name that is not UTF-8, which JSON cannot hold");
+        if (field->kind == WEIR_FIELD_BYTES) {
+            weir_field_set_text(&text, field->name, field->name_size, field->data, field->size);
+            field = &text;
+        }
         if (i)
             weir_json_put(out, ",", 1);
         weir_json_put_string(out, field->name, field->name_size);

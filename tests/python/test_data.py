@@ -71,6 +71,30 @@ def test_ragged_bytes_share_memory(files):
         next(iter(ds))["data"][50]
 
 
+def test_raw_samples(lines, files):
+    """As they are stored; what a line of JSON is to its reader."""
+    stored = [line.encode() for path in sorted(lines.iterdir())
+              for line in path.read_text().splitlines()]
+    with weir.Dataset(lines, batch_size=10, seed=3, raw=True) as ds:
+        plain = weir.Dataset(lines, batch_size=10, seed=3)
+        for batch, other in zip(ds, plain):
+            assert list(batch) == ["raw"] and is_view(batch["raw"].data, batch)
+            assert batch.numbers.tolist() == other.numbers.tolist()
+            rows = batch["raw"].tolist()
+            assert rows == [stored[number] for number in batch.numbers]
+            assert [json.loads(row)["id"] for row in rows] == other["id"].tolist()
+        assert ds.digests() == plain.digests()
+        assert ds[7] == {"raw": stored[7]} and list(plain[7])[0] == "id"
+        plain.load_state_dict(ds.state_dict())  # it is the same data, in the same order
+    *_, last = weir.Dataset(lines, batch_size=17, dp_rank=2, dp_size=3, epochs=1, raw=True)
+    assert list(last) == ["raw"] and last["raw"].tolist() == []
+    assert weir.Dataset(files, format="files", raw=True)[49] == {"raw": bytes([47]) * 47}
+    with pytest.raises(ValueError, match="fields=, or raw=True"):
+        weir.Dataset(lines, raw=True, fields=["id"])
+    with pytest.raises(ValueError, match="raw is True or False"):
+        weir.Dataset(lines, raw="yes")
+
+
 def test_batches_as_lists(lines):
     ds = weir.Dataset(lines, batch_size=4, shuffle=False, collate="list")
     batch = next(iter(ds))

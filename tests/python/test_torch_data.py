@@ -48,12 +48,23 @@ def chunks(tmp_path):
     return path
 
 
+@pytest.fixture
+def mixed(lines, chunks):
+    return [lines, chunks]
+
+
 def dataset(lines, **options):
     return weir.Dataset(lines, **{"batch_size": 8, "seed": 1, "lanes": 4, "window": 10, **options})
 
 
 def ids(batches):
     return [int(i) for batch in batches for i in batch["id"]]
+
+
+def seen(batches):
+    """Of a mixture, too: of which dataset, and its number there."""
+    return [(int(part), int(i)) for batch in batches for part, i in
+            zip([0] * len(batch["id"]) if batch.parts is None else batch.parts, batch["id"])]
 
 
 def test_tensors_are_views(lines):
@@ -76,36 +87,39 @@ def test_tensors_are_views(lines):
     assert torch.is_tensor(sample["id"]) and int(sample["id"]) == 5
 
 
-@pytest.mark.parametrize("kind", ["lines", "chunks"])
+@pytest.mark.parametrize("kind", ["lines", "chunks", "mixed"])
 @pytest.mark.parametrize("workers", [0, 1, 4])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
 def test_any_number_of_workers(request, kind, workers, ranks):
     """Of all formats: tests/unit/loader.c."""
     path = request.getfixturevalue(kind)
     whole = dataset(path, batch_size=24)
-    expected = [ids(whole), ids(whole)][:1 if ranks > 2 else 2]
+    expected = [seen(whole), seen(whole)][:1 if ranks > 2 else 2]
+    assert {part for part, _ in expected[0]} == ({0, 1} if kind == "mixed" else {0})
     context = "fork" if workers else None
     loaders = [DataLoader(dataset(path, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks),
                           batch_size=None, num_workers=workers, multiprocessing_context=context)
                for rank in range(ranks)]
     for epoch in expected:
         batches = [list(loader) for loader in loaders]
-        assert ids(batch for row in zip(*batches) for batch in row) == epoch
+        assert seen(batch for row in zip(*batches) for batch in row) == epoch
 
 
-def test_any_position_is_resumed_by_any_world(chunks):
-    whole = dataset(chunks, batch_size=24)
-    expected = ids(whole)
+@pytest.mark.parametrize("kind", ["chunks", "mixed"])
+def test_any_position_is_resumed_by_any_world(request, kind):
+    path = request.getfixturevalue(kind)
+    whole = dataset(path, batch_size=24)
+    expected = seen(whole)
     for at in range(5):
         for before, after in ((1, 2), (2, 3), (3, 8), (8, 1)):
-            first, second = ([dataset(chunks, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks)
+            first, second = ([dataset(path, batch_size=24 // ranks, dp_rank=rank, dp_size=ranks)
                               for rank in range(ranks)] for ranks in (before, after))
             begin = [[batch for _, batch in zip(range(at), ds)] for ds in first]
             for ds in second:
                 ds.load_state_dict([one.state_dict() for one in first])
             rest = [list(ds) for ds in second]
             rows = [*zip(*begin), *zip(*rest)]
-            assert ids(batch for row in rows for batch in row) == expected, (at, before, after)
+            assert seen(batch for row in rows for batch in row) == expected, (at, before, after)
             merged = weir.merge_states([ds.state_dict() for ds in second])
             assert merged["parts"] == whole.state_dict()["parts"]
 
@@ -152,22 +166,24 @@ def test_workers_and_exact_epochs(lines):
         assert sorted(ids(loader)) == list(range(N))
 
 
+@pytest.mark.parametrize("kind", ["lines", "mixed"])
 @pytest.mark.parametrize("workers", [0, 1, 4])
-def test_stateful(lines, workers):
+def test_stateful(request, kind, workers):
     stateful = need("torchdata.stateful_dataloader").StatefulDataLoader
-    whole = dataset(lines)
-    expected = [ids(whole), ids(whole)]
+    path = request.getfixturevalue(kind)
+    whole = dataset(path)
+    expected = [seen(whole), seen(whole)]
     # After 13 batches some workers have passed the end of the loop: all end there.
     for at in (0, 3, 6, 9, 12, 13)[:6 if workers > 1 else 5]:
-        loader = stateful(dataset(lines), batch_size=None, num_workers=workers)
+        loader = stateful(dataset(path), batch_size=None, num_workers=workers)
         begin = [batch for _, batch in zip(range(at), loader)]
         state = loader.state_dict()
         del loader
-        other = stateful(dataset(lines), batch_size=None, num_workers=workers)
+        other = stateful(dataset(path), batch_size=None, num_workers=workers)
         other.load_state_dict(state)
-        assert ids(begin) + ids(other) == expected[0], at
+        assert seen(begin) + seen(other) == expected[0], at
         if workers == 0:
-            assert ids(other) == expected[1]
+            assert seen(other) == expected[1]
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])

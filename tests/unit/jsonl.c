@@ -138,7 +138,9 @@ static void written_and_read_again(void)
     OK(jsonl->writer->add(writer, 1, NULL, &line, 1));
     line = made("json", WEIR_FIELD_JSON, " {}");
     OK(jsonl->writer->add(writer, 1, NULL, &line, 1));
-    struct weir_field bad[] = {made_bytes("w", "x"), made_array("w", "<f8", &nan, 0, 0, 0),
+    line = made_bytes("x", "words"); /* what is text */
+    OK(jsonl->writer->add(writer, 1, NULL, &line, 1));
+    struct weir_field bad[] = {made_bytes("w", "\xff"), made_array("w", "<f8", &nan, 0, 0, 0),
                                made_text("w\xff", "x"), made_array("w", "<c8", &real, 0, 0, 0)};
     for (int i = 0; i < 4; i++) {
         CHECK_EQ(jsonl->writer->add(writer, 2, NULL, &bad[i], 1), -EINVAL);
@@ -148,12 +150,12 @@ static void written_and_read_again(void)
     static const char expected[] =
         "{\"t\\\"\":\"a\\\"\\u000a\",\"j\":{\"x\": [1]},\"m\":[[1,-2],[3,-4]],\"v\":[1,-2,3],"
         "\"none\":[],\"b\":true,\"l\":18446744073709551615,\"r\":0.1,\"w\":3.0,\"n\":null}\n"
-        "[1,  2]\n{\"json\": {}}\n";
+        "[1,  2]\n{\"json\": {}}\n{\"x\":\"words\"}\n";
     CHECK(out.size == strlen(expected) && !memcmp(out.data, expected, out.size));
-    SAMPLES_ARE(
-        jsonl, out.data, out.size,
-        "t\"=t:a\"\n j=j:{\"x\": [1]} m=j:[[1,-2],[3,-4]] v=<i8[3]:1,-2,3 none=j:[] "
-        "b=|b1[]:1 l=j:18446744073709551615 r=<f8[]:0.1 w=<f8[]:3 n=0; json=j:[1,  2]; json=j:{}");
+    SAMPLES_ARE(jsonl, out.data, out.size,
+                "t\"=t:a\"\n j=j:{\"x\": [1]} m=j:[[1,-2],[3,-4]] v=<i8[3]:1,-2,3 none=j:[] "
+                "b=|b1[]:1 l=j:18446744073709551615 r=<f8[]:0.1 w=<f8[]:3 n=0; json=j:[1,  2]; "
+                "json=j:{}; x=t:words");
     jsonl->writer->close(writer);
     jsonl->writer->close(NULL);
     weir_growing_free(&out);

@@ -191,7 +191,8 @@ static void check_resumed(weir_data *data, const struct way *way, int k)
         read_all(&parts, data, way, &worlds[(i + 5) % 12], at, LONG);
         check_same(&whole, &parts);
     }
-    for (uint64_t at = 1; at < N; at += 17) { /* between batches of the first */
+    for (uint64_t at = 1 + (uint64_t)k % 4; at < N;
+         at += 4) { /* of every four, by one of the ways */
         struct got parts = {0};
         read_all(&parts, data, way, &worlds[0], 0, at);
         read_all(&parts, data, way, &worlds[0], at, LONG);
