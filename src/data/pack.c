@@ -167,11 +167,11 @@ static int pack(struct weir_packing *p)
     if (!code)
         code = weir_ahead_open(&p->ahead, &p->from);
     if (!code)
-        code = weir_pack_plan(p);
-    if (!code)
         code = check_memory(p);
     if (!code)
         code = weir_pack_probe(p); /* what cannot be packed at all leaves nothing */
+    if (!code)
+        code = weir_pack_plan(p);
     if (!code && !p->store)
         code = o->place(o->arg, &p->store, &p->prefix);
     if (!code)

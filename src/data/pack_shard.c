@@ -281,16 +281,18 @@ void weir_pack_done(struct weir_packing *p)
     p->idle = NULL;
 }
 
-/* As many files as the first sample becomes, for each: can they be read again? */
+/* If every sample becomes as many files as the first one: can they be read again? */
 static int check_files(const struct weir_making *m)
 {
-    uint64_t samples = weir_index_count(m->p->from.index), files;
-    if (!__builtin_mul_overflow(samples, m->files, &files) && files <= WEIR_SURVEY_FILES_MAX)
-        return 0;
-    return weir_fail(EFBIG,
-                     "%" PRIu64 " samples of %" PRIu64 " files each: a dataset of files has at "
-                     "most %d of them (choose a format with shards)",
-                     samples, m->files, WEIR_SURVEY_FILES_MAX);
+    uint64_t files;
+    if (__builtin_mul_overflow(weir_index_count(m->p->from.index), m->files, &files))
+        files = UINT64_MAX;
+    return files <= WEIR_SURVEY_FILES_MAX
+               ? 0
+               : weir_fail(EFBIG,
+                           "that makes about %" PRIu64 " files, and a dataset of files has at most "
+                           "%d: choose a format with shards",
+                           files, WEIR_SURVEY_FILES_MAX);
 }
 
 static int probe(struct weir_making *m)

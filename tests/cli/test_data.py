@@ -1,5 +1,7 @@
 """weir data index, ls, cat and stats: token files and tars that Python made are indexed, listed and
 shown; a kill costs little; what is not there or wrong is said in one line."""
+import bz2
+import contextlib
 import gzip
 import io
 import json
@@ -9,6 +11,7 @@ import signal
 import struct
 import subprocess
 import tarfile
+import time
 
 import pytest
 
@@ -382,6 +385,50 @@ def test_bombs(data):
     peak, err = peak_of(data, "pack", "t", "out", "--format", "mds", "--memory", "256M", rc=1)
     assert "1 such would be held" in err and "allow more with --memory" in err
     assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("name, make", [
+    ("a.tar.bz2", lambda: tar([("a", {"bin": bytes(160 << 20)})])),
+    ("a.tar.bz2", lambda: tar([("a", {"txt": b"hello"})]) + bytes(160 << 20)),
+    ("a.jsonl.bz2", lambda: (b"[" + bytes(4000).replace(b"\0", b" ") + b"]\n") * 40000),
+    ("a.tfrecord.bz2", lambda: struct.pack("<QI", 160 << 20, 0) + bytes(160 << 20))])
+def test_bombs_of_formats_that_say_no_size(data, name, make):
+    """Hundreds of bytes that become more than 4,096 times that, and 64 MiB: whoever makes the index
+    learns of it before that is made, however he comes to it."""
+    bomb = bz2.compress(make(), 9)
+    assert len(bomb) < 16384
+    data.file(f"d/{name}", bomb)
+    for args in (["index", "d"], ["stream", "d"], ["cat", "d", "0"],
+                 ["pack", "d", "out", "--format", "mds"]):
+        peak, err = peak_of(data, *args, rc=1)
+        assert name in err and peak < 96 << 20, (args, peak)
+        assert "decompresses to more than" in err or "CRC" in err, err
+    assert not (data.cwd / "out").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_shards_are_looked_into_side_by_side(data, jobs):
+    """As many at a time as there are threads: each read takes its time, and nothing else does."""
+    for k in range(8):
+        data.file(f"d/{k}.jsonl", '{"a": 1}\n' * 10)
+    slow = f"file:{data.cwd}/d?fault_ops=read&fault_delay=200ms"
+    process = data.start("data", "index", slow, "-j", str(jobs), stdout=subprocess.DEVNULL)
+    most = 0
+    while process.poll() is None:
+        most = max(most, sum(name.endswith(".jsonl") for name in opened(process.pid)))
+        time.sleep(0.01)
+    assert process.returncode == 0 and most == jobs
+    assert data.json("data", "stats", "d")["samples"] == 80
+
+
+def opened(pid):
+    """The files that a process has open now, as far as it still lives."""
+    names = []
+    with contextlib.suppress(FileNotFoundError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return names
 
 
 def bytes_read(data, *args):

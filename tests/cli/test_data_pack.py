@@ -148,6 +148,48 @@ def test_a_name_and_one_below_it(weir):
     assert plain(weir.cwd / "to") == {"a": b"1"}
 
 
+def test_a_long_list_of_files(weir):
+    """Names are given back to its end, and by every filter that a store may have in front."""
+    for i in range(400):
+        weir.file(f"src/{i:04}-{'long' * 20}.txt", str(i).encode())
+    for place in ("to", f"file:{weir.cwd}/slow?write_rate=100M"):
+        weir("data", "pack", "src", place, "--format", "files")
+        made = weir.cwd / ("to" if place == "to" else "slow")
+        assert plain(made) == plain(weir.cwd / "src")
+    lists = list((weir.cwd / "to/.pack").iterdir())
+    assert len(lists) == 1 and lists[0].stat().st_size > 2 * 16384
+    for name in sorted(os.listdir(weir.cwd / "src"))[100::100]:
+        os.unlink(weir.cwd / "to" / name)
+    os.unlink(weir.cwd / "to" / max(os.listdir(weir.cwd / "src")))
+    weir("data", "pack", "src", "to", "--format", "files")
+    assert plain(weir.cwd / "to") == plain(weir.cwd / "src")
+
+
+def test_more_files_than_can_be_read_again(weir):
+    (weir.cwd / "d").mkdir()
+    with open(weir.cwd / "d/train.bin", "wb") as file:
+        file.truncate(2 * 105_000_000)
+    for more, said in (([], "about 210000000 files"),
+                       (["--fields", "tokens"], "about 105000000 files")):
+        error = weir.fails("data", "pack", "d", "to", "--format", "files", "--source-options",
+                           "seq_len=1&overlap=0", *more)
+        assert said in error and "at most 104857600: choose a format with shards" in error
+    assert not (weir.cwd / "to").exists()
+
+
+def test_a_store_without_files_by_name(weir):
+    """What is packed there is whole, and people are told that other programs find no files."""
+    tree(weir, 20)
+    place = f"file:{weir.cwd}/to?commit=file:{weir.cwd}/records"
+    weir("init", "-q", "--store", place)
+    done = weir("data", "pack", "src", place, "--format", "files")
+    assert "no files by name" in done.err and done.err.count("\n") == 1
+    assert weir.json("data", "stats", place)["samples"] == 21
+    weir("--store", place, "get", "-r", "", "back")
+    assert {name: data for name, data in plain(weir.cwd / "back").items()
+            if not name.startswith(".pack")} == plain(weir.cwd / "src")
+
+
 @pytest.mark.parametrize("is_listed", [True, False])
 def test_a_file_that_lost_its_name(weir, is_listed):
     """As by a kill between the two: the same command gives it back, or says who has it now."""

@@ -127,6 +127,18 @@ def test_which_way_bytes_came(corpus):
                      corpus(*read, "yes").out, re.M)
 
 
+def test_small_samples_are_read_many_at_once(data):
+    """A window is a read or two, however small the samples are and whatever order they come in."""
+    data.file("lines/a.jsonl", "".join(
+        json.dumps({"i": i, "x": "x" * 1000}) + "\n" for i in range(4096)))
+    data("data", "pack", "lines", "d", "--format", "mds", "--shard-size", "2M")
+    doc = data.json("data", "stream", "d", "--buffered", "no", "--window", "512", "--lanes", "4",
+                    "--batch", "64")
+    assert doc["samples"] == 4096 and doc["mapped_bytes"] == 0
+    assert 4096 / 512 <= doc["reads"] <= 40
+    assert doc["sample_bytes"] <= doc["read_bytes"] <= 1.2 * doc["sample_bytes"]
+
+
 def test_token_files_that_are_mapped(corpus):
     corpus.file("raw.bin", tokens(range(1000)))
     corpus("put", "raw.bin", "set/train.bin")

@@ -77,6 +77,16 @@ def test_files_of_a_dataset_are_counted(weir):
     assert re.search(r"\rlisting  \d+ files  \d:\d\d", shown), shown
 
 
+def test_bytes_of_a_dataset_are_counted(weir):
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    for k in range(4):
+        weir.file(f"d/{k}.jsonl", '{"a": 1}\n' * 1000)
+    slow = f"file:{weir.cwd}/d?fault_ops=read&fault_delay=800ms"
+    rc, shown = on_terminal(weir, "data", "index", slow, "-j", "1")
+    assert rc == 0
+    assert re.search(r"\rindexing  \[=+> *\]  +\d+%", shown), shown
+
+
 @pytest.mark.parametrize("args, doing", [(["verify"], "verifying"),
                                          (["get", "-r", "tree", "out"], "getting")])
 def test_bar_of_reading(weir, slow, args, doing):

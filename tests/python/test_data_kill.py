@@ -78,8 +78,18 @@ def train(data, store, out, ranks, every, told):
         total = weir.merge_states([ds.state_dict() for ds in sets])
     with open(out + "~", "w") as file:
         json.dump({"step": step, "w": w.tolist(), "position": total["position"],
-                   "epochs": total["parts"][0]["epochs"]}, file)
+                   "parts": [part["epochs"] for part in total["parts"]]}, file)
     os.rename(out + "~", out)
+
+
+def named_memory(pid):
+    """Shared memory with a name, which would outlive a process that is killed."""
+    with open(f"/proc/{pid}/maps") as maps:
+        found = [line for line in maps if "/dev/shm/" in line]
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return [name for name in found if "/dev/shm/" in name]
 
 
 def begin(hears, *args):
@@ -104,6 +114,7 @@ def live(context, *args, steps=None, chance=None):
             hears.recv()
             took.append(time.monotonic() - start)
             hears.send("go on")
+        assert not named_memory(child.pid)
         time.sleep(chance.random() * chance.choice(took))
         os.kill(child.pid, signal.SIGKILL)
         is_cut = True
@@ -115,7 +126,8 @@ def live(context, *args, steps=None, chance=None):
     return child.exitcode, began, is_cut
 
 
-@pytest.mark.parametrize("kind, worlds", [("jsonl", [1]), ("mds", [1, 2, 3])])
+@pytest.mark.parametrize("kind, worlds", [("jsonl", [1]), ("mds", [1, 2, 3]),
+                                          ("mixture", [1, 2, 3])])
 def test_killed_training_sees_each_sample_once(tmp_path, monkeypatch, weir_bin, kind, worlds):
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
     context = multiprocessing.get_context("fork")
@@ -123,6 +135,8 @@ def test_killed_training_sees_each_sample_once(tmp_path, monkeypatch, weir_bin, 
     print("seed", seed)
     chance = random.Random(seed)
     write_lines(data) if kind == "jsonl" else write_mds(data, weir_bin)
+    if kind == "mixture":
+        data = [data, data.with_name("source")]
     calm, wild = str(tmp_path / "calm"), str(tmp_path / "wild")
     assert live(context, data, str(tmp_path / "store1"), calm, 1, RARELY) == (0, 0, False)
     store, starts, cuts = str(tmp_path / "store2"), [], 0
@@ -143,5 +157,8 @@ def test_killed_training_sees_each_sample_once(tmp_path, monkeypatch, weir_bin, 
     with open(calm) as a, open(wild) as b:
         expected, got = json.load(a), json.load(b)
     assert got == expected
-    assert [count for _, count, _ in got["epochs"][:EPOCHS]] == [N] * EPOCHS
-    assert len({digest for _, _, digest in got["epochs"][:EPOCHS]}) == 1
+    for part in got["parts"]:
+        whole = [digest for _, count, digest in part if count == N]
+        assert len(whole) >= EPOCHS // len(got["parts"]) and len(set(whole)) == 1
+        assert [count for _, count, _ in part[:len(whole)]] == [N] * len(whole)
+        assert len(part) <= len(whole) + 1  # the last one goes on
