@@ -628,7 +628,8 @@ enum {
     WEIR_LOADER_SHUFFLE = 1,
     WEIR_LOADER_BUFFERED = 2, /* read through the kernel's cache: the next epoch comes from there */
     WEIR_LOADER_DIRECT = 4,   /* read around it, but what is there; without either, data is buffered
-                                 that takes at most half of the machine's memory */
+                                 that takes at most half of the machine's memory, or of what this
+                                 container may have */
     WEIR_LOADER_HELD = 8,     /* a batch is delivered when weir_loader_reached() says so */
     WEIR_LOADER_RAW = 16      /* samples are not taken apart: the one column "raw" has their bytes
                                  as they are stored */

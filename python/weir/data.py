@@ -197,10 +197,10 @@ class Dataset:
 
     threads, prefetch (batches), memory (bytes): bounds of what is done ahead. buffered: read
     through the kernel's cache, so that the next epoch comes from there; if not given, where the
-    data takes at most half of the machine's memory; stats() tells. Works as it is, and in torch's
-    DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader; with workers, only the
-    latter knows where it is: see state_dict(). What is pickled, and what a child process has,
-    begins where the next loop would, or the one that is under way began.
+    data takes at most half of the memory (the machine's, or the container's); stats() tells. Works
+    as it is, and in torch's DataLoader(ds, batch_size=None) and torchdata's StatefulDataLoader;
+    with workers, only the latter knows where it is: see state_dict(). What is pickled, and what a
+    child process has, begins where the next loop would, or the one that is under way began.
     """
 
     @property  # type: ignore[misc]

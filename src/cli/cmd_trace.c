@@ -13,6 +13,7 @@
 #include "cli/trace_report.h"
 #include "cli/trace_run.h"
 #include "util/err.h"
+#include "util/ram.h"
 
 static struct {
     const char *log, *save, *output, *html, *svg;
@@ -167,8 +168,7 @@ static char *command_line(const struct cli *cli)
 
 static uint64_t memory_bytes(void)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-    return opts.memory ? opts.memory : pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+    return opts.memory ? opts.memory : weir_ram_bytes();
 }
 
 /* ---- running ---- */

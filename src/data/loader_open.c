@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "data/loader.h"
 #include "store/store.h"
 #include "util/min.h"
+#include "util/ram.h"
 #include "util/sys.h"
 #include "util/thread.h"
 
@@ -219,14 +219,13 @@ static int fail_memory_bound(const struct weir_loader *loader, const struct weir
 
 /* ---- opening ---- */
 
-/* Data that fits the machine's memory is read through the kernel's cache, so that only the first
- * epoch comes from storage; other data would only push out what is there. */
+/* Data for which there is memory is read through the kernel's cache, so that only the first epoch
+ * comes from storage; other data would only push out what is there. */
 static bool is_buffered(const weir_loader_options *opts, const struct weir_index *index)
 {
     if (opts->flags & (WEIR_LOADER_BUFFERED | WEIR_LOADER_DIRECT))
         return opts->flags & WEIR_LOADER_BUFFERED;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 && weir_index_bytes(index) / (uint64_t)page <= (uint64_t)pages / 2;
+    return weir_index_bytes(index) <= weir_ram_bytes() / 2;
 }
 
 static int open_order(const struct weir_loader *loader, struct weir_feed *source, uint32_t i)

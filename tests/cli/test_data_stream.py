@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE_S, is_polite, wait_for
+from conftest import BIN, PATIENCE_S, is_polite, wait_for
 from test_data import data, tokens  # noqa: F401 (data is a fixture)
 from test_terminal import on_terminal
 
@@ -125,6 +125,43 @@ def test_which_way_bytes_came(corpus):
     assert doc["direct_bytes"] == 0 and doc["buffered_bytes"] + doc["cached_bytes"] >= 4 << 20
     assert re.search(r"^way +.* from the page cache, .* through it, .* around it$",
                      corpus(*read, "yes").out, re.M)
+
+
+@pytest.fixture
+def group(request):
+    """A control group that may have 256 MiB; "" where none can be made."""
+    for mount, limit in (("/sys/fs/cgroup", "memory.max"),
+                         ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
+        path = f"{mount}/weir-test-{os.getpid()}"
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        request.addfinalizer(lambda path=path: os.rmdir(path))
+        if os.path.exists(f"{path}/{limit}"):  # else it is no such mount
+            with open(f"{path}/{limit}", "w") as file:
+                file.write(str(256 << 20))
+            return path
+    return ""
+
+
+def test_a_container_has_less_memory_than_its_machine(corpus, group):
+    """What does not fit half of it is read around the page cache."""
+    if not group:
+        pytest.skip("no control group can be made here")
+    (corpus.cwd / "large").mkdir()
+    with open(corpus.cwd / "large/train.bin", "wb") as file:
+        file.truncate(200 << 20)
+    read = ["data", "stream", "large", "-O", "seq_len=10000", "--lanes", "4", "--memory", "128M",
+            "--json"]
+    inside = ["sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh", BIN, *read]
+    for command, is_direct in ((inside, True), ([BIN, *read], False)):
+        done = subprocess.run(command, cwd=corpus.cwd, env=corpus.env, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        doc = json.loads(done.stdout)
+        through = doc["buffered_bytes"] + doc["cached_bytes"]
+        assert (doc["direct_bytes"] > 100 << 20 > through) == is_direct, (command, doc)
+        assert (through > 100 << 20 and not doc["direct_bytes"]) != is_direct, (command, doc)
 
 
 def test_small_samples_are_read_many_at_once(data):
