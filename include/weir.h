@@ -26,13 +26,13 @@ extern "C" {
 /* Limits. A part is what stands between two slashes of a key; 220 leaves room in a 255-byte file
  * name for what the engine appends. A seal holds 16 bytes for each block and at most 32 MiB of
  * them: 2 TiB in blocks of 1 MiB, 8 GiB in blocks of 4 KiB. */
-#define WEIR_KEY_BYTES_MAX    1024
-#define WEIR_PART_BYTES_MAX   220
-#define WEIR_BLOCKS_MAX       ((uint64_t)2 << 20)
+#define WEIR_KEY_BYTES_MAX 1024
+#define WEIR_PART_BYTES_MAX 220
+#define WEIR_BLOCKS_MAX ((uint64_t)2 << 20)
 #define WEIR_OBJECT_BYTES_MAX (WEIR_BLOCKS_MAX << 20)
-#define WEIR_META_BYTES_MAX   65536
-#define WEIR_BLOCK_BYTES_MIN  4096
-#define WEIR_BLOCK_BYTES_MAX  (1 << 20)
+#define WEIR_META_BYTES_MAX 65536
+#define WEIR_BLOCK_BYTES_MIN 4096
+#define WEIR_BLOCK_BYTES_MAX (1 << 20)
 
 /* The outcome of a write could not be established: it may or may not have happened. Never means
  * "failed". Look again (weir_object_open) once the store answers. */
@@ -71,11 +71,11 @@ enum {
 
 typedef struct weir_store_options {
     size_t struct_size;
-    uint32_t flags;          /* WEIR_STORE_… */
-    uint32_t depth;          /* transfers in flight for each stream; 0: 16 */
-    const char *io;          /* "uring", "threads"; NULL: $WEIR_IO, else the best that works */
-    uint64_t pool_bytes_max; /* bound of the transfer buffers; 0: 64 MiB */
-    uint64_t grace_s;        /* only when the store is created; 0: 86400 */
+    uint32_t flags;            /* WEIR_STORE_… */
+    uint32_t depth;            /* transfers in flight for each stream; 0: 16 */
+    const char *io;            /* "uring", "threads"; NULL: $WEIR_IO, else the best that works */
+    uint64_t pool_bytes_max;   /* bound of the transfer buffers; 0: 64 MiB */
+    uint64_t grace_s;          /* only when the store is created; 0: 86400 */
 } weir_store_options;
 
 WEIR_API void weir_store_options_init(weir_store_options *opts);
@@ -88,12 +88,12 @@ WEIR_API void weir_store_close(weir_store *store);
 /* What is behind a store, for people and scripts. Borrowed until the store is closed. */
 typedef struct weir_store_info {
     const char *url;
-    const char *uuid; /* "" for a directory that is not a store */
-    const char *tier; /* "file", "mem", … */
-    const char *io;   /* "uring", "threads", or "none" */
-    weir_level level; /* what a committed put has reached */
+    const char *uuid;      /* "" for a directory that is not a store */
+    const char *tier;      /* "file", "mem", … */
+    const char *io;        /* "uring", "threads", or "none" */
+    weir_level level;      /* what a committed put has reached */
     uint64_t grace_s;
-    uint64_t free_bytes; /* UINT64_MAX where unknown */
+    uint64_t free_bytes;   /* UINT64_MAX where unknown */
     uint64_t total_bytes;
 } weir_store_info;
 WEIR_API int weir_store_info_get(weir_store *store, weir_store_info *info);
@@ -111,10 +111,10 @@ WEIR_API int weir_store_stats(weir_store *store, weir_stat_row *rows, size_t max
 
 typedef struct weir_put_options {
     size_t struct_size;
-    uint32_t flags;       /* none yet: 0 */
-    uint32_t block_bytes; /* a power of two; 0: 1 MiB */
-    uint64_t size_bytes;  /* if known, for preallocation; 0: unknown */
-    const void *meta;     /* user metadata, kept in the seal */
+    uint32_t flags;        /* none yet: 0 */
+    uint32_t block_bytes;  /* a power of two; 0: 1 MiB */
+    uint64_t size_bytes;   /* if known, for preallocation; 0: unknown */
+    const void *meta;      /* user metadata, kept in the seal */
     size_t meta_bytes;
 } weir_put_options;
 
@@ -149,10 +149,10 @@ typedef struct weir_info {
     size_t meta_bytes;
     uint64_t size_bytes;
     uint64_t block_bytes;
-    uint64_t time_ns; /* when sealed, or the foreign file's mtime; Unix time */
+    uint64_t time_ns;      /* when sealed, or the foreign file's mtime; Unix time */
     weir_kind kind;
     weir_level level;
-    size_t save_bytes; /* part of a save (a checkpoint): so much of the key names it; else 0 */
+    size_t save_bytes;     /* part of a save (a checkpoint): so much of the key names it; else 0 */
 } weir_info;
 
 /* -ENOENT if there is no such object, -EBADMSG if its seal or its size is damaged. */
@@ -177,7 +177,7 @@ typedef struct weir_entry {
     uint64_t time_ns;    /* with WEIR_LIST_DETAIL */
     weir_kind kind;
     int is_dir;
-    int error; /* with WEIR_LIST_DETAIL: -EBADMSG for a damaged seal, … */
+    int error;           /* with WEIR_LIST_DETAIL: -EBADMSG for a damaged seal, … */
 } weir_entry;
 
 enum {
@@ -216,15 +216,15 @@ enum {
     WEIR_GC_DRY_RUN = 2 /* count, change nothing */
 };
 typedef struct weir_gc_result {
-    uint64_t objects;      /* unsealed data removed */
-    uint64_t bytes;        /* of those */
-    uint64_t temporaries;  /* temporary files removed */
-    uint64_t voids_placed; /* keys claimed */
+    uint64_t objects;       /* unsealed data removed */
+    uint64_t bytes;         /* of those */
+    uint64_t temporaries;   /* temporary files removed */
+    uint64_t voids_placed;  /* keys claimed */
     uint64_t voids_removed;
-    uint64_t links_restored; /* plain names put back */
-    uint64_t saves;          /* retired or abandoned saves deleted, with all their objects */
-    uint64_t young;          /* debris left because it is younger than the grace */
-    uint64_t spare_bytes;    /* released: of deleted files that were kept to be written over */
+    uint64_t links_restored;/* plain names put back */
+    uint64_t saves;         /* retired or abandoned saves deleted, with all their objects */
+    uint64_t young;         /* debris left because it is younger than the grace */
+    uint64_t spare_bytes;   /* released: of deleted files that were kept to be written over */
 } weir_gc_result;
 /* result, if not NULL, is filled also on failure: with what was done before it. progress (of files
  * looked at) may be NULL. */
@@ -258,15 +258,15 @@ typedef struct weir_tensor {
 
 typedef struct weir_ckpt_options {
     size_t struct_size;
-    uint32_t rank, ranks;       /* this one, and how many; 0 of 1 by default */
-    uint32_t queue_max;         /* saves that may be under way at once; 2 */
-    const uint8_t *token;       /* 16 bytes that all ranks of this life of the run share, and no
-                                   other life does; NULL: made up, if there is one rank */
-    uint64_t staging_bytes_max; /* memory for snapshots; 4 GiB */
-    uint64_t rate_bytes_per_s;  /* of writing; 0: as fast as it goes */
-    uint32_t keep_last;         /* checkpoints that stay; 3; 0: all */
-    uint32_t keep_every;        /* those whose step it divides stay, too; 0: none */
-    uint64_t retired_grace_s;   /* how long a retired one stays for slow readers; 600 */
+    uint32_t rank, ranks;        /* this one, and how many; 0 of 1 by default */
+    uint32_t queue_max;          /* saves that may be under way at once; 2 */
+    const uint8_t *token;        /* 16 bytes that all ranks of this life of the run share, and no
+                                    other life does; NULL: made up, if there is one rank */
+    uint64_t staging_bytes_max;  /* memory for snapshots; 4 GiB */
+    uint64_t rate_bytes_per_s;   /* of writing; 0: as fast as it goes */
+    uint32_t keep_last;          /* checkpoints that stay; 3; 0: all */
+    uint32_t keep_every;         /* those whose step it divides stay, too; 0: none */
+    uint64_t retired_grace_s;    /* how long a retired one stays for slow readers; 600 */
 } weir_ckpt_options;
 
 WEIR_API void weir_ckpt_options_init(weir_ckpt_options *opts);
@@ -405,12 +405,12 @@ typedef enum weir_change {
 typedef struct weir_tensor_diff {
     const char *name;
     weir_change change;
-    int is_number;         /* max_abs is known: not of complex numbers, nor below a byte each */
-    weir_tensor_info a, b; /* all zero where it is not */
-    uint64_t elements;     /* compared; bytes, where an element is less */
-    uint64_t differing;    /* of those */
-    uint64_t not_finite;   /* of those: one of the two is infinite or not a number */
-    double max_abs;        /* the largest finite difference */
+    int is_number;          /* max_abs is known: not of complex numbers, nor below a byte each */
+    weir_tensor_info a, b;  /* all zero where it is not */
+    uint64_t elements;      /* compared; bytes, where an element is less */
+    uint64_t differing;     /* of those */
+    uint64_t not_finite;    /* of those: one of the two is infinite or not a number */
+    double max_abs;         /* the largest finite difference */
 } weir_tensor_diff;
 /* Compares two checkpoints, verified, in bounded memory: fn is called for every tensor, first for
  * those that cannot be compared, and returns non-zero to stop (-ECANCELED). progress is told of the
@@ -473,7 +473,7 @@ enum { WEIR_PRUNE_DRY_RUN = 1 /* change nothing */ };
 typedef struct weir_prune_options {
     size_t struct_size;
     uint32_t flags;
-    uint32_t keep_last; /* as in weir_ckpt_options, but at least 1 */
+    uint32_t keep_last;       /* as in weir_ckpt_options, but at least 1 */
     uint32_t keep_every;
     uint64_t retired_grace_s;
 } weir_prune_options;
@@ -536,7 +536,7 @@ typedef struct weir_data_options {
                                signed (weir data sign); NULL: anything is */
     const char *proof;      /* with verify_key: where manifest and signature are; NULL: in the
                                dataset */
-    uint64_t sample_bytes_max;  /* of a compressed shard, read by its number; 0: 512 MiB */
+    uint64_t sample_bytes_max; /* of a compressed shard, read by its number; 0: 512 MiB */
     weir_data_listed_fn listed; /* with progress_arg; may be NULL */
 } weir_data_options;
 WEIR_API void weir_data_options_init(weir_data_options *opts);
@@ -573,7 +573,7 @@ typedef struct weir_data_shard {
 /* -EINVAL for a number beyond the last. */
 WEIR_API int weir_data_shard_get(const weir_data *data, uint64_t i, weir_data_shard *out);
 
-#define WEIR_FIELDS_MAX     1024 /* of a sample */
+#define WEIR_FIELDS_MAX 1024 /* of a sample */
 #define WEIR_FIELD_DIMS_MAX 32
 typedef enum weir_field_kind {
     WEIR_FIELD_BYTES, /* as they are: an image, an unknown suffix */
@@ -592,7 +592,7 @@ typedef struct weir_field {
     uint64_t shape[WEIR_FIELD_DIMS_MAX];
     const void *data; /* at any address: not aligned */
     size_t size;
-    int is_ragged; /* how many it has is a sample's own affair: batches never stack it */
+    int is_ragged;    /* how many it has is a sample's own affair: batches never stack it */
 } weir_field;
 
 /* Reads one sample, verified where its shard is sealed. For many, use a reader. Samples may be
@@ -611,6 +611,9 @@ WEIR_API const weir_data_sample_info *weir_data_sample_get(const weir_data_sampl
 /* Takes it apart. -EBADMSG if it is damaged. */
 WEIR_API int weir_data_sample_fields(weir_data_sample *sample, const weir_field **fields,
                                      uint32_t *count);
+/* As the one field "raw", for who decodes it himself: its bytes as they are stored, but for what a
+ * format puts around them (the lengths and checksums of TFRecord, which are verified). */
+WEIR_API int weir_data_sample_raw(const weir_data_sample *sample, weir_field *field);
 
 /* ---- loading ----
  *
@@ -631,31 +634,31 @@ enum {
                                  that takes at most half of the machine's memory, or of what this
                                  container may have */
     WEIR_LOADER_HELD = 8,     /* a batch is delivered when weir_loader_reached() says so */
-    WEIR_LOADER_RAW = 16      /* samples are not taken apart: the one column "raw" has their bytes
-                                 as they are stored */
+    WEIR_LOADER_RAW = 16      /* samples are not taken apart: each is the one field "raw", as
+                                 weir_data_sample_raw() has it */
 };
 
 typedef struct weir_loader_options {
     size_t struct_size;
-    uint32_t flags;  /* WEIR_LOADER_…; none by default */
-    uint32_t lanes;  /* places in the data that are read at a time, part of the order as are
-                        seed and window; 0: 64, fewer where whole shards are decompressed */
-    uint64_t window; /* samples in a row that are read at once and shuffled among each other; 0:
-                        about 2 MiB of them; UINT64_MAX: everything, a full shuffle */
+    uint32_t flags;      /* WEIR_LOADER_…; none by default */
+    uint32_t lanes;      /* places in the data that are read at a time, part of the order as are
+                            seed and window; 0: 64, fewer where whole shards are decompressed */
+    uint64_t window;     /* samples in a row that are read at once and shuffled among each other; 0:
+                            about 2 MiB of them; UINT64_MAX: everything, a full shuffle */
     uint64_t seed;
-    uint64_t batch_size;      /* samples for each rank; 1 */
+    uint64_t batch_size; /* samples for each rank; 1 */
     uint32_t rank, ranks;     /* 0 of 1 */
     uint32_t worker, workers; /* of several loaders of a rank, this one delivers batches worker,
                                  worker + workers, …; 0 of 1 */
-    uint64_t position;        /* where the first global batch begins, worker 0's; 0 */
-    uint64_t end; /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
+    uint64_t position;   /* where the first global batch begins, worker 0's; 0 */
+    uint64_t end;        /* no position behind it is delivered; UINT64_MAX: it goes on for ever */
     const char *const *fields; /* only these; none: all. One that no sample of a batch has is a
                                   column of WEIR_FIELD_NONE there */
     size_t fields_count;
-    uint32_t threads;  /* 0: 8, also of fewer processors, since most wait for storage; 4 where
-                          shards are compressed; as many as processors, 4 at most, where all is
-                          mapped */
-    uint32_t prefetch; /* batches that may be ready; 8 */
+    uint32_t threads;    /* 0: 8, also of fewer processors, since most wait for storage; 4 where
+                            shards are compressed; as many as processors, 4 at most, where all is
+                            mapped */
+    uint32_t prefetch;   /* batches that may be ready; 8 */
     uint64_t memory_bytes_max; /* of samples and batches in memory; 512 MiB. What the next batch
                                   needs is there in any case, and those that the caller holds */
 } weir_loader_options;
@@ -706,28 +709,28 @@ typedef struct weir_cell {
 typedef struct weir_column {
     const char *name;
     size_t name_size;
-    weir_field_kind kind; /* of all values but NONE; WEIR_FIELD_NONE: there are several kinds */
-    char dtype[8];        /* of all arrays; "": it is no column of arrays, or they differ */
-    uint32_t ndim;        /* stacked: of each sample */
+    weir_field_kind kind;    /* of all values but NONE; WEIR_FIELD_NONE: there are several kinds */
+    char dtype[8];           /* of all arrays; "": it is no column of arrays, or they differ */
+    uint32_t ndim;           /* stacked: of each sample */
     const uint64_t *shape;
     const weir_cell *values; /* ragged: one for each sample; NULL: stacked */
-    const uint64_t *offsets; /* ragged, of one kind and dtype: where in the data each begins, and
-                                the last one ends; else NULL */
-    void *data;              /* aligned to 64; the caller's to change until the release */
+    const uint64_t *offsets;  /* ragged, of one kind and dtype: where in the data each begins, and
+                                 the last one ends; else NULL */
+    void *data;               /* aligned to 64; the caller's to change until the release */
     uint64_t size;
 } weir_column;
 
 typedef struct weir_batch_info {
-    uint64_t position;       /* where the global batch begins */
-    uint64_t samples;        /* of this rank */
-    const uint64_t *numbers; /* theirs, in their datasets */
-    const uint64_t *epochs;  /* in which each of them was drawn */
-    const uint32_t *parts;   /* of which dataset each of them is; NULL: there is but one */
+    uint64_t position;        /* where the global batch begins */
+    uint64_t samples;         /* of this rank */
+    const uint64_t *numbers;  /* theirs, in their datasets */
+    const uint64_t *epochs;   /* in which each of them was drawn */
+    const uint32_t *parts;    /* of which dataset each of them is; NULL: there is but one */
     const weir_column *columns;
     size_t columns_count;
-    void *data; /* all memory of the batch: every array above is within it */
+    void *data;               /* all memory of the batch: every array above is within it */
     uint64_t size;
-    void *owner; /* of that memory, if it was lent (weir_loader_lend); else NULL */
+    void *owner;              /* of that memory, if it was lent (weir_loader_lend); else NULL */
 } weir_batch_info;
 /* Borrowed until the batch is released. */
 WEIR_API const weir_batch_info *weir_batch_get(const weir_batch *batch);
@@ -771,9 +774,9 @@ enum {
 enum { WEIR_READ_SIZES = 24 }; /* bucket i: reads of 2^(i + 9) up to 2^(i + 10) bytes */
 typedef struct weir_loader_stats {
     uint64_t batches, samples, sample_bytes; /* delivered */
-    uint64_t stall_ns[WEIR_STALLS];          /* how long callers waited, and for what */
-    uint64_t stalls;                         /* waits */
-    uint64_t reads, read_bytes;              /* asked of the store */
+    uint64_t stall_ns[WEIR_STALLS]; /* how long callers waited, and for what */
+    uint64_t stalls;                /* waits */
+    uint64_t reads, read_bytes;     /* asked of the store */
     uint64_t read_sizes[WEIR_READ_SIZES];
     uint64_t read_ns, decompress_ns, decode_ns, plan_ns; /* of all threads */
     uint64_t memory_bytes, memory_bytes_peak;

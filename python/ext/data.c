@@ -161,18 +161,14 @@ static PyObject *field_tuple(const weir_field *field)
         (int)field->kind, field->dtype, ext_shape(field->shape, field->ndim), field_data(field));
 }
 
-/* raw: its bytes as stored are its only field. */
+/* raw: all of it as one field. */
 static PyObject *fields_list(weir_data_sample *sample, int raw)
 {
-    const weir_data_sample_info *info = weir_data_sample_get(sample);
-    weir_field whole = {.name = "raw",
-                        .name_size = 3,
-                        .kind = WEIR_FIELD_BYTES,
-                        .data = info->data,
-                        .size = info->size};
+    weir_field whole;
     const weir_field *fields = &whole;
     uint32_t count = 1;
-    int code = raw ? 0 : weir_data_sample_fields(sample, &fields, &count);
+    int code = raw ? weir_data_sample_raw(sample, &whole)
+                   : weir_data_sample_fields(sample, &fields, &count);
     if (code)
         return ext_fail(code);
     PyObject *list = PyList_New(count);

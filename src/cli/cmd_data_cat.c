@@ -23,7 +23,8 @@ static const struct weir_opt options[] = {
     DATASET_OPTIONS(AT(data)),
     DATASET_OPT_MEMORY(AT(data)),
     {"field", 0, WEIR_OPT_TEXT, AT(field), NULL, "NAME", "only the bytes of this field", 0, 0},
-    {"raw", 0, WEIR_OPT_FLAG, AT(raw), "no", NULL, "only the bytes of the sample, as stored", 0, 0},
+    {"raw", 0, WEIR_OPT_FLAG, AT(raw), "no", NULL,
+     "only the bytes of the sample, as stored (without TFRecord's frame)", 0, 0},
     {0},
 };
 
@@ -96,9 +97,13 @@ static int show(struct cli *cli, weir_data_sample *sample)
     const weir_data_sample_info *info = weir_data_sample_get(sample);
     const weir_field *fields;
     uint32_t count;
-    if (opts.raw)
-        return pour(info->data, info->size);
-    int code = weir_data_sample_fields(sample, &fields, &count);
+    int code;
+    if (opts.raw) {
+        weir_field raw;
+        code = weir_data_sample_raw(sample, &raw);
+        return code ? code : pour(raw.data, raw.size);
+    }
+    code = weir_data_sample_fields(sample, &fields, &count);
     if (code)
         return code;
     if (opts.field)

@@ -38,7 +38,7 @@ static const struct weir_opt options[] = {
      "bytes/s that large reads get, as weir bench measures (default: as the trace shows)", 1, 0},
     {"batch", 'b', WEIR_OPT_NUMBER, AT(batch), "64", "N", "samples in a batch", 1, 1 << 24},
     {"memory", 0, WEIR_OPT_SIZE, AT(memory), NULL, "SIZE",
-     "of the machine that trains (default: this one's)", 1, 0},
+     "of the machine that trains (default: what there is here)", 1, 0},
     {0},
 };
 

@@ -199,10 +199,8 @@ static int take_apart(struct weir_gather *gather, const struct weir_index *index
     if (!gather->is_raw)
         return weir_index_format(index)->fields(weir_index_schema(index), sample, &gather->scratch,
                                                 gather->fields, count);
-    weir_field_set(gather->fields, "raw", strlen("raw"), WEIR_FIELD_BYTES, sample->data,
-                   sample->size);
     *count = 1;
-    return 0;
+    return weir_format_raw(weir_index_format(index), sample, gather->fields);
 }
 
 int weir_gather_add(struct weir_gather *gather, const struct weir_index *index,

@@ -35,7 +35,7 @@ struct weir_batch {
 
 struct weir_gather;
 /* wanted: the names of the only fields there shall be, copied; none: all. is_raw: samples are not
- * taken apart, and each is a field "raw". is_large: what is gathered ahead of its use is more than
+ * taken apart (weir_format_raw()). is_large: what is gathered ahead of its use is more than
  * a cache holds. */
 int weir_gather_open(struct weir_gather **out, const char *const *wanted, size_t wanted_count,
                      bool is_raw, bool is_large);

@@ -57,13 +57,16 @@ static const char *path_of(const struct writer *w, size_t *size)
     return path + skip;
 }
 
-static void find_plain(struct writer *w)
+/* Members of a tar, which have a key and are bytes, are no plain file, whatever they are called. */
+static void find_plain(struct writer *w, bool has_key)
 {
     const struct weir_field *label = weir_field_string(w->fields, w->count, "label");
     size_t size;
     w->data = weir_field_string(w->fields, w->count, "data");
     w->path = w->data ? weir_field_string(w->fields, w->count, "path") : NULL;
     w->label = NULL;
+    if (w->path && has_key && w->path->kind == WEIR_FIELD_BYTES)
+        w->path = NULL;
     if (!w->path)
         return;
     const char *path = path_of(w, &size), *slash = memchr(path, '/', size);
@@ -95,7 +98,7 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
     const struct weir_field *own = weir_field_string(fields, count, "__key__");
     size_t size = key ? strlen(key) : 0;
     weir_members_begin(&w->members);
-    find_plain(w);
+    find_plain(w, key);
     if (w->path) {
         key = path_of(w, &size);
         size = weir_wds_stem(key, size);

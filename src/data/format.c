@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/field.h"
 #include "util/err.h"
 
 /* What looks like two of them is the first; everything looks like plain files. */
@@ -37,6 +38,17 @@ int weir_format_fail(const char *name, bool to_write)
                                      formats[i]->name);
     return weir_fail(EINVAL, "there is no format '%s'%s: there are %s", name,
                      to_write ? " to write" : "", names);
+}
+
+int weir_format_raw(const struct weir_format *format, const struct weir_sample *sample,
+                    struct weir_field *field)
+{
+    const uint8_t *data = sample->data;
+    size_t size = sample->size;
+    int code = format->content ? format->content(sample, &data, &size) : 0;
+    if (!code)
+        weir_field_set(field, "raw", strlen("raw"), WEIR_FIELD_BYTES, data, size);
+    return code;
 }
 
 static int looks_like_none(const struct weir_survey *survey)

@@ -208,6 +208,9 @@ struct weir_format {
      * writer has no add_stored(). */
     int (*stored)(const void *schema, const struct weir_sample *sample, struct weir_field *fields,
                   uint32_t *count);
+    /* The bytes of a sample that are its own, without what is there to find and to verify them.
+     * NULL: all of them. -EBADMSG. */
+    int (*content)(const struct weir_sample *sample, const uint8_t **data, size_t *size);
     /* fields(), each but the key as the bytes of the file that it is within the sample. NULL: they
      * are no files. */
     int (*members)(const void *schema, const struct weir_sample *sample,
@@ -226,6 +229,9 @@ const struct weir_format *weir_format_at(size_t i);
 const struct weir_format *weir_format_find(const char *name);
 /* -EINVAL: there is none of that name, but these; to_write: of those that can be written. */
 int weir_format_fail(const char *name, bool to_write);
+/* The sample as the one field "raw". */
+int weir_format_raw(const struct weir_format *format, const struct weir_sample *sample,
+                    struct weir_field *field);
 /* The one that a dataset looks like most; -EINVAL names the files it saw. */
 int weir_format_detect(const struct weir_format **out, const struct weir_survey *survey);
 

@@ -143,7 +143,6 @@ static int write_index(struct weir_packing *p)
     const struct weir_format_writer *w = p->to_format->writer;
     struct weir_growing text = {0};
     char meta[2 * WEIR_SHA256_BYTES + 16];
-    bool is_named;
     void *writer;
     if (!w->index_name)
         return 0;
@@ -155,7 +154,7 @@ static int write_index(struct weir_packing *p)
     struct weir_made made = {.body = text.data, .body_size = text.size};
     snprintf(meta, sizeof meta, "{\"pack\": \"%s\"}", p->digest);
     if (!code)
-        code = weir_pack_put(p, w->index_name, &made, meta, &is_named);
+        code = weir_pack_put(p, w->index_name, &made, meta, NULL);
     weir_growing_free(&text);
     return code;
 }

@@ -35,8 +35,7 @@ void weir_pack_file_meta(char out[WEIR_PACK_META_BYTES], const struct weir_packi
              number);
 }
 
-/* If it is a file of this pack: of which sample? */
-static bool is_file_of(const struct weir_packing *p, const weir_info *info, uint64_t *number)
+bool weir_pack_is_file(const struct weir_packing *p, const weir_info *info, uint64_t *number)
 {
     char text[WEIR_PACK_META_BYTES], again[WEIR_PACK_META_BYTES];
     if (info->kind != WEIR_KIND_SEALED || info->meta_bytes >= sizeof text)
@@ -52,7 +51,7 @@ static bool is_file_of(const struct weir_packing *p, const weir_info *info, uint
 static int refuse(const struct weir_packing *p, const weir_info *info)
 {
     uint64_t number;
-    if (is_file_of(p, info, &number))
+    if (weir_pack_is_file(p, info, &number))
         return weir_fail(EEXIST,
                          "'%s' is there already, as a file of sample %" PRIu64
                          ": two files cannot have one name (choose other --fields, or pack the "
@@ -102,7 +101,8 @@ static int put_new(weir_store *store, const char *key, const struct weir_made *m
         code = weir_put_write(put, made->body, made->body_size);
     if (!code)
         code = weir_put_commit(put, NULL);
-    *is_named = !code && weir_put_is_named(put);
+    if (is_named)
+        *is_named = !code && weir_put_is_named(put);
     weir_put_close(put);
     return code;
 }
@@ -113,7 +113,6 @@ int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_ma
     char key[WEIR_KEY_BYTES_MAX + 1];
     weir_object *obj = NULL;
     int code = weir_pack_key(key, p, name);
-    *is_named = false;
     if (code)
         return code;
     code = put_new(p->store, key, made, meta, is_named);
@@ -217,9 +216,8 @@ static int begin_mark(weir_object **obj, struct weir_packing *p, const char *key
 {
     struct weir_made made = {.body = (const uint8_t *)text->text, .body_size = text->size};
     char other[WEIR_KEY_BYTES_MAX + 1];
-    bool is_named;
     int found = find_any(other, p);
-    int code = found ? found : put_new(p->store, key, &made, meta, &is_named);
+    int code = found ? found : put_new(p->store, key, &made, meta, NULL);
     if (code != 1 && code != -EEXIST)
         return code;
     code = is_there(obj, p, key, NULL);

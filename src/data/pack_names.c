@@ -47,11 +47,12 @@ static int give_name(const struct weir_packing *p, const char *name)
 {
     char key[WEIR_KEY_BYTES_MAX + 1];
     weir_object *obj = NULL;
+    uint64_t number;
     int code = weir_pack_key(key, p, name);
     if (!code)
         code = weir_object_open(&obj, p->store, key);
     if (!code)
-        code = weir_object_info(obj)->kind == WEIR_KIND_SEALED
+        code = weir_pack_is_file(p, weir_object_info(obj), &number)
                    ? settle(obj)
                    : weir_fail(EEXIST, "'%s' was put there by another, in place of what was packed",
                                key);
@@ -63,7 +64,7 @@ int weir_pack_put_file(struct weir_packing *p, const char *name, const struct we
                        uint64_t number)
 {
     char meta[WEIR_PACK_META_BYTES];
-    bool is_named;
+    bool is_named = false;
     weir_pack_file_meta(meta, p, number);
     int code = weir_pack_put(p, name, made, meta, &is_named);
     return code || is_named || !weir_store_has_names(p->store) ? code : give_name(p, name);

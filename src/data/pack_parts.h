@@ -50,7 +50,8 @@ int weir_pack_mark(struct weir_packing *p);
 /* The key of what is called so in the place. */
 int weir_pack_key(char out[WEIR_KEY_BYTES_MAX + 1], const struct weir_packing *p, const char *name);
 /* Puts a whole object with so much metadata, unless one with the same metadata is there: then that
- * is kept. What is in another's way is an error. *is_named: it was put, and has its plain name. */
+ * is kept. What is in another's way is an error. *is_named (NULL, or false) becomes whether it was
+ * put, and has its plain name. */
 int weir_pack_put(struct weir_packing *p, const char *name, const struct weir_made *made,
                   const char *meta, bool *is_named);
 /* Is shard i there? 1 and p->written[i], 0, or -errno. */
@@ -65,6 +66,8 @@ int weir_pack_seal(struct weir_packing *p, uint32_t i, weir_put *put);
 /* The metadata of a file that a field of that sample became. */
 void weir_pack_file_meta(char out[WEIR_PACK_META_BYTES], const struct weir_packing *p,
                          uint64_t number);
+/* Is it one, and of which sample? */
+bool weir_pack_is_file(const struct weir_packing *p, const weir_info *info, uint64_t *number);
 
 /* ---- pack_names.c: files of a tree ---- */
 

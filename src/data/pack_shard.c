@@ -346,14 +346,13 @@ static int put_beside(struct weir_making *m, uint32_t i)
 {
     struct weir_packing *p = m->p;
     char name[64], meta[2 * WEIR_SHA256_BYTES + 64];
-    bool is_named;
     m->raw.size = 0;
     int code = p->to_format->writer->beside(m->writer, name, i, &m->raw);
     if (code != 1)
         return code;
     snprintf(meta, sizeof meta, "{\"pack\": \"%s\", \"beside\": %" PRIu32 "}", p->digest, i);
     struct weir_made made = {.body = m->raw.data, .body_size = m->raw.size};
-    return weir_pack_put(p, name, &made, meta, &is_named);
+    return weir_pack_put(p, name, &made, meta, NULL);
 }
 
 /* Of one piece it makes another. */

@@ -110,10 +110,27 @@ const weir_data_sample_info *weir_data_sample_get(const weir_data_sample *s)
     return &s->info;
 }
 
+static struct weir_sample as_stored(const weir_data_sample *s)
+{
+    return (struct weir_sample){s->bytes, s->info.size, s->info.key, s->info.off, s->place.marks};
+}
+
+static int fail_sample(const weir_data_sample *s, int code)
+{
+    return weir_fail_in(code, "sample %" PRIu64 " in '%s'", s->info.number, s->info.key);
+}
+
+int weir_data_sample_raw(const weir_data_sample *s, weir_field *field)
+{
+    struct weir_sample sample = as_stored(s);
+    int code = weir_format_raw(weir_index_format(weir_data_index(s->data)), &sample, field);
+    return code ? fail_sample(s, code) : 0;
+}
+
 static int take_apart(weir_data_sample *s)
 {
     const struct weir_index *index = weir_data_index(s->data);
-    struct weir_sample sample = {s->bytes, s->info.size, s->info.key, s->info.off, s->place.marks};
+    struct weir_sample sample = as_stored(s);
     uint32_t count = WEIR_FIELDS_MAX;
     weir_field *fields = weir_realloc(NULL, count * sizeof *fields);
     if (!fields)
@@ -122,7 +139,7 @@ static int take_apart(weir_data_sample *s)
                                                 fields, &count);
     if (code) {
         free(fields);
-        return weir_fail_in(code, "sample %" PRIu64 " in '%s'", s->info.number, s->info.key);
+        return fail_sample(s, code);
     }
     s->fields = fields;
     s->count = count;

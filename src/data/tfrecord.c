@@ -98,10 +98,9 @@ static int scan(struct weir_flow *flow, const struct weir_shard_plan *shard, con
     }
 }
 
-static int fields(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
-                  struct weir_field *fields, uint32_t *count)
+/* The record without its frame. */
+static int content(const struct weir_sample *sample, const uint8_t **out, size_t *out_size)
 {
-    (void)schema;
     uint64_t size;
     if (sample->size < WEIR_TFRECORD_FRAME || !head_is_right(sample->data, &size) ||
         size != sample->size - WEIR_TFRECORD_FRAME)
@@ -110,12 +109,26 @@ static int fields(const void *schema, const struct weir_sample *sample, struct w
     if (weir_tfrecord_check(data, (size_t)size) != weir_load_le(data + size, 4))
         return weir_fail(EBADMSG, "the record of %" PRIu64 " bytes has a wrong CRC: it is damaged",
                          size);
-    int code = weir_example_fields(data, (size_t)size, scratch, fields, count);
+    *out = data;
+    *out_size = (size_t)size;
+    return 0;
+}
+
+static int fields(const void *schema, const struct weir_sample *sample, struct weir_arena **scratch,
+                  struct weir_field *fields, uint32_t *count)
+{
+    (void)schema;
+    const uint8_t *data;
+    size_t size;
+    int code = content(sample, &data, &size);
+    if (code)
+        return code;
+    code = weir_example_fields(data, size, scratch, fields, count);
     if (code)
         return code < 0 ? code : 0;
     if (!*count)
         return weir_fail(EBADMSG, "more than 0 fields");
-    weir_field_set(&fields[0], "data", 4, WEIR_FIELD_BYTES, data, (size_t)size);
+    weir_field_set(&fields[0], "data", 4, WEIR_FIELD_BYTES, data, size);
     *count = 1;
     return 0;
 }
@@ -127,5 +140,6 @@ const struct weir_format weir_format_tfrecord = {
     .survey = survey_records,
     .scan = scan,
     .fields = fields,
+    .content = content,
     .writer = &weir_tfrecord_writer,
 };

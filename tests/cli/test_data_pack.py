@@ -231,6 +231,17 @@ def test_a_listed_file_that_was_removed(weir):
     assert plain(weir.cwd / "to") == plain(weir.cwd / "src")
 
 
+def test_another_object_in_place_of_a_listed_file(weir):
+    tree(weir, 20)
+    again = ["data", "pack", "src", "to", "--format", "files"]
+    weir(*again)
+    weir("--store", "to", "rm", "class1/0001.jpg")
+    weir.file("mine", b"mine")
+    weir("--store", "to", "put", "mine", "class1/0001.jpg")
+    assert "'class1/0001.jpg' was put there by another" in weir.fails(*again)
+    assert (weir.cwd / "to/class1/0001.jpg").read_bytes() == b"mine"
+
+
 def test_what_others_put_there_is_not_overwritten(weir):
     tree(weir, 20)
     pack(weir, "src", "to", "files")

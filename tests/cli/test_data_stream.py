@@ -152,10 +152,11 @@ def test_a_container_has_less_memory_than_its_machine(corpus, group):
     (corpus.cwd / "large").mkdir()
     with open(corpus.cwd / "large/train.bin", "wb") as file:
         file.truncate(200 << 20)
-    read = ["data", "stream", "large", "-O", "seq_len=10000", "--lanes", "4", "--memory", "128M",
-            "--json"]
-    inside = ["sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh", BIN, *read]
-    for command, is_direct in ((inside, True), ([BIN, *read], False)):
+    read = ["data", "stream", "large", "-O", "seq_len=10000", "--lanes", "4", "--memory", "128M"]
+    if not corpus.json(*read, "--buffered", "no")["direct_bytes"]:
+        pytest.skip("what is read here is never read around the page cache")
+    inside = ["sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh", BIN, "--json", *read]
+    for command, is_direct in ((inside, True), ([BIN, "--json", *read], False)):
         done = subprocess.run(command, cwd=corpus.cwd, env=corpus.env, capture_output=True)
         assert done.returncode == 0, done.stderr
         doc = json.loads(done.stdout)

@@ -147,7 +147,8 @@ def test_members_of_a_tar_stay_as_they_are(weir):
     fortran = io.BytesIO()
     np.lib.format.write_array(fortran, np.asfortranarray(np.arange(6).reshape(2, 3)), (2, 0))
     found = {"a/1.cls": b"007\n", "a/1.json": b'{ "x" : 1 }\n', "a/1.npy": fortran.getvalue(),
-             "a/1.txt": b"\xff", "b.cls": b"+7", "b.id": b" 3 "}
+             "a/1.txt": b"\xff", "b.cls": b"+7", "b.id": b" 3 ", "c/2.data": b"\0raw",
+             "c/2.path": b"c/2.jpg", "c/2.cls": b"2"}
     (weir.cwd / "tars").mkdir()
     with tarfile.open(weir.cwd / "tars/x.tar", "w") as tar:
         for name, data in found.items():
@@ -160,4 +161,4 @@ def test_members_of_a_tar_stay_as_they_are(weir):
     pack(weir, "tars", "again", "wds")
     assert members(weir.cwd / "again/shard-000000.tar") == found
     pack(weir, "tars", "chosen", "files", "--fields", "cls")
-    assert sorted(p.name for p in (weir.cwd / "chosen").rglob("*.cls")) == ["1.cls", "b.cls"]
+    assert sorted(p.name for p in (weir.cwd / "chosen").rglob("*.cls")) == ["1.cls", "2.cls", "b.cls"]

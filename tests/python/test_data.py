@@ -4,6 +4,8 @@ import gzip
 import json
 import pickle
 import random
+import struct
+import subprocess
 import time
 import warnings
 
@@ -93,6 +95,36 @@ def test_raw_samples(lines, files):
         weir.Dataset(lines, raw=True, fields=["id"])
     with pytest.raises(ValueError, match="raw is True or False"):
         weir.Dataset(lines, raw="yes")
+
+
+def test_raw_records_are_verified(lines, weir_bin, tmp_path):
+    """Without the frame that TFRecord puts around them, which says whether they are whole."""
+    packed = tmp_path / "records"
+    subprocess.run([weir_bin, "data", "pack", lines, packed, "--format", "tfrecord"], check=True,
+                   stdout=subprocess.DEVNULL)
+    plain = tmp_path / "plain"  # of no seal
+    plain.mkdir()
+    file = plain / "a.tfrecord"
+    content = bytearray((packed / "shard-000000.tfrecord").read_bytes())
+    records, at = [], 0
+    while at < len(content):
+        size, = struct.unpack_from("<Q", content, at)
+        records.append(bytes(content[at + 12:at + 12 + size]))
+        at += 12 + size + 4
+    file.write_bytes(content)
+    with weir.Dataset(plain, batch_size=8, raw=True, epochs=1) as ds:
+        assert ds.samples == len(records) == N
+        for batch in ds:
+            assert batch["raw"].tolist() == [records[number] for number in batch.numbers]
+        assert ds[5]["raw"] == records[5]
+    content[20] ^= 1  # within the first record
+    file.write_bytes(content)
+    with weir.Dataset(plain, batch_size=8, raw=True) as ds:
+        with pytest.raises(OSError, match="wrong CRC"):
+            list(ds)
+        with pytest.raises(OSError, match="sample 0 .*wrong CRC"):
+            ds[0]
+        assert ds[5]["raw"] == records[5]
 
 
 def test_batches_as_lists(lines):

@@ -82,14 +82,15 @@ def train(data, store, out, ranks, every, told):
     os.rename(out + "~", out)
 
 
-def named_memory(pid):
+def named_memory(pid, place):
     """Shared memory with a name, which would outlive a process that is killed."""
     with open(f"/proc/{pid}/maps") as maps:
-        found = [line for line in maps if "/dev/shm/" in line]
+        found = list(maps)
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
             found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-    return [name for name in found if "/dev/shm/" in name]
+    return [name for name in found if "/dev/shm/" in name and "(deleted)" not in name
+            and place not in name]
 
 
 def begin(hears, *args):
@@ -114,7 +115,7 @@ def live(context, *args, steps=None, chance=None):
             hears.recv()
             took.append(time.monotonic() - start)
             hears.send("go on")
-        assert not named_memory(child.pid)
+        assert not named_memory(child.pid, os.path.dirname(args[1]))  # where the store is
         time.sleep(chance.random() * chance.choice(took))
         os.kill(child.pid, signal.SIGKILL)
         is_cut = True

@@ -79,7 +79,8 @@ static void keys(void)
     ARE("__key__=t:other __key__.txt=t:b.c x=b:8");
     own[0] = made_bytes("__key__", "raw");
     OK(way->add(writer, 17, NULL, own, 2));
-    ARE("__key__=t:raw x=b:8");
+    OK(way->add(writer, 18, NULL, own, 2)); /* the same again: another sample */
+    ARE("__key__=t:raw x=b:8; __key__=t:raw-18 __key__.txt=t:raw x=b:8");
 }
 
 static void plain_files_keep_their_names(void)
@@ -100,7 +101,7 @@ static void refused(void)
     add(0, "before", made_bytes("x", "1"));
     CHECK_EQ(way->add(writer, 1, NULL, twice, 2), -EINVAL);
     CHECK(strstr(weir_fail_last(), "'A'"));
-    struct weir_field own[] = {made_bytes("__key__", "b.c"), made_bytes("x", "1")};
+    struct weir_field own[] = {made_bytes("__key__", "\xff.c"), made_bytes("x", "1")};
     CHECK_EQ(way->add(writer, 1, NULL, own, 2), -EINVAL); /* it would be read as the key */
     CHECK(strstr(weir_fail_last(), "field '__key__' is not what its sample is called"));
     struct weir_field nul = {.name = "a\0b", .name_size = 3, .data = "", .kind = WEIR_FIELD_BYTES};
