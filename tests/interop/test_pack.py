@@ -161,4 +161,5 @@ def test_members_of_a_tar_stay_as_they_are(weir):
     pack(weir, "tars", "again", "wds")
     assert members(weir.cwd / "again/shard-000000.tar") == found
     pack(weir, "tars", "chosen", "files", "--fields", "cls")
-    assert sorted(p.name for p in (weir.cwd / "chosen").rglob("*.cls")) == ["1.cls", "2.cls", "b.cls"]
+    assert sorted(p.name for p in (weir.cwd / "chosen").rglob("*.cls")) == [
+        "1.cls", "2.cls", "b.cls"]
