@@ -20,11 +20,11 @@ import time
 import common
 from common import GB, ROOT, say
 
-SIZES = [16 << 10, 110 << 10]
+SIZES = [1 << 10, 16 << 10, 110 << 10]
+BLOCK = 4096  # what a device reads at least: fio has no like of smaller files
 READERS = [8, 16, 32, 64]  # threads that read plainly, of which the best number is taken
 WRITE = ["--ioengine=io_uring", "--bs=1m", "--iodepth=16"]
 BOTH = [(32, 16), (64, 4), (128, 8)]  # reads and writes under way, of which the best pair is taken
-PLACES = ["memory", "disk"]
 
 
 def make(folder, size, total):
@@ -72,7 +72,7 @@ def pack(options, source, where):
 
 def both_at_once(source, target, size, total, depths):
     """Until fio has read and written all: what a device gives that is read and written at once."""
-    block = size // 4096 * 4096
+    block = size // BLOCK * BLOCK
     out = subprocess.run(
         ["fio", "--output-format=json", "--direct=1", common.FIO_ALIGNED,
          f"--size={total // block * block}", "--ioengine=io_uring",
@@ -90,7 +90,7 @@ class Measuring:
 
     def __init__(self, options, where, memory, size):
         self.options, self.where, self.size = options, where, size
-        self.into = {"memory": memory, "disk": where}
+        self.into = {"memory": memory, "disk": where} if size >= BLOCK else {"memory": memory}
         self.source, self.blocks = os.path.join(where, "files"), os.path.join(where, "blocks")
         self.count = make(self.source, size, options.size_bytes)
         self.total = self.count * size
@@ -112,23 +112,25 @@ class Measuring:
     def round(self):
         self.best_of("read", READERS, lambda readers: self.total / read_plainly(
             self.options, self.source, readers))
-        for place in PLACES:
+        for place in self.into:
             common.settle(self.source)
             self.note(f"pack_{place}", self.total / pack(self.options, self.source,
                                                          self.into[place]))
             common.settle(self.where)
             self.note(f"write_{place}", common.fio_write(
                 os.path.join(self.into[place], "fio"), self.total, WRITE))
-        self.best_of("both", BOTH, lambda depths: both_at_once(
-            self.blocks, os.path.join(self.where, "fio"), self.size, self.total, depths))
+        if "disk" in self.into:
+            self.best_of("both", BOTH, lambda depths: both_at_once(
+                self.blocks, os.path.join(self.where, "fio"), self.size, self.total, depths))
 
     def end(self):
         shutil.rmtree(self.source)
         os.remove(self.blocks)
         point = {name: statistics.median(values) for name, values in self.runs.items()}
-        point.update(size=self.size, files=self.count, readers=self.best["read"],
-                     depths=self.best["both"], ratio_both=point["pack_disk"] / point["both"])
-        for place in PLACES:
+        point.update(size=self.size, files=self.count, readers=self.best["read"])
+        if "disk" in self.into:
+            point.update(depths=self.best["both"], ratio_both=point["pack_disk"] / point["both"])
+        for place in self.into:
             point[f"ratio_{place}"] = point[f"pack_{place}"] / min(point["read"],
                                                                    point[f"write_{place}"])
         say(f"{self.count} files of {self.size >> 10} KiB: " + ", ".join(
@@ -148,6 +150,8 @@ def rows(p):
     begin = f"| {p['files']:,} | {p['size'] >> 10} KiB | {p['read']:.2f} GB/s ({p['readers']})"
     yield (f"{begin} | memory | {p['write_memory']:.2f} GB/s | {p['pack_memory']:.2f} GB/s | "
            f"**{p['ratio_memory']:.2f}** | |")
+    if "both" not in p:
+        return
     yield (f"{begin} | the same disk | {p['write_disk']:.2f} GB/s | {p['pack_disk']:.2f} GB/s | "
            f"{p['ratio_disk']:.2f} | {p['both']:.2f} GB/s: **{p['ratio_both']:.2f}** |")
 
@@ -164,7 +168,8 @@ def page(result):
         "another device than the files come from, here to memory (tmpfs). Where both are one disk, "
         "it reads and writes at once, and neither has the disk alone: there the limit is what fio "
         "gets that reads blocks of that size and writes as much meanwhile (the best of "
-        f"{len(BOTH)} pairs of depths). Medians of {result['rounds']} round(s). Machine: "
+        f"{len(BOTH)} pairs of depths). Smaller files than a block of the device are packed onto the "
+        f"other device only. Medians of {result['rounds']} round(s). Machine: "
         f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}.",
         "",
         "| files | of | read plainly | packed onto | fio's write there | packed | of the lesser | "
