@@ -168,8 +168,8 @@ def page(result):
         "another device than the files come from, here to memory (tmpfs). Where both are one disk, "
         "it reads and writes at once, and neither has the disk alone: there the limit is what fio "
         "gets that reads blocks of that size and writes as much meanwhile (the best of "
-        f"{len(BOTH)} pairs of depths). Smaller files than a block of the device are packed onto the "
-        f"other device only. Medians of {result['rounds']} round(s). Machine: "
+        f"{len(BOTH)} pairs of depths). Smaller files than a block of the device are packed onto "
+        f"the other device only. Medians of {result['rounds']} round(s). Machine: "
         f"{result['machine']['cores']} cores, Linux {result['machine']['kernel']}.",
         "",
         "| files | of | read plainly | packed onto | fio's write there | packed | of the lesser | "

@@ -98,9 +98,9 @@ class Ragged:
     """
 
     def __init__(self, batch: Any, column: int, row: tuple[Any, ...], length: int,
-                 as_torch: bool) -> None:
+                 as_torch: bool, pins: bool = False) -> None:
         self._batch, self._column, self._row = batch, column, row
-        self._length, self._as_torch = length, as_torch
+        self._length, self._as_torch, self._pins = length, as_torch, pins
 
     def __len__(self) -> int:
         return self._length
@@ -137,14 +137,23 @@ class Ragged:
             raise ValueError(MIXED)
         return _numpy().dtype(self._row[2] if self._row[1] == ARRAY else "u1")
 
+    def _view(self) -> Any:
+        dtype, at, size = self._dtype(), self._row[4], self._row[5]
+        return _numpy().frombuffer(self._batch, dtype, size // dtype.itemsize, at)
+
+    @functools.cached_property
+    def _pinned(self) -> Any:
+        """A copy: the batch was made before there was such memory for it."""
+        return _tensor(self._view()).pin_memory()
+
     @property
     def data(self) -> Any:
-        dtype, at, size = self._dtype(), self._row[4], self._row[5]
         owner = self._batch.owner() if self._as_torch and self._length else None
         if owner is not None:
-            return _tensor_at(owner, at, size, dtype.str)
-        found = _numpy().frombuffer(self._batch, dtype, size // dtype.itemsize, at)
-        return _tensor(found) if self._as_torch else found
+            return _tensor_at(owner, self._row[4], self._row[5], self._dtype().str)
+        if self._pins and self._row[5]:
+            return self._pinned
+        return _tensor(self._view()) if self._as_torch else self._view()
 
     @property
     def offsets(self) -> Any:
@@ -271,7 +280,7 @@ class Maker:
         if row[3] is not None:
             stacked = self._stacked(batch, row, samples)
             return stacked if self.collate == "stack" else list(stacked)
-        ragged = Ragged(batch, i, row, samples, self.as_torch)
+        ragged = Ragged(batch, i, row, samples, self.as_torch, self._pins)
         return ragged if self.collate == "stack" else ragged.tolist()
 
     def _empty(self, row: tuple[Any, ...]) -> Any:

@@ -1,4 +1,6 @@
 """Tensors on a GPU: what a checkpoint holds of them, and batches on their way there."""
+import json
+
 import pytest
 import weir
 from weirtest import need
@@ -76,6 +78,25 @@ def test_batches_in_pinned_memory_reach_the_gpu(tmp_path, monkeypatch):
             assert torch.equal(there.to(torch.int32), (first + steps) % (1 << 16))
             seen += len(there)
     assert seen >= (len(numbers) - 1) // 256
+
+
+def test_ragged_values_are_pinned_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "lines"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text("".join(
+        json.dumps({"id": i, "some": list(range(i % 7 + 1))}) + "\n" for i in range(1000)))
+    seen = set()
+    with weir.Dataset(folder, batch_size=64, seed=1, epochs=1, pin_memory=True) as dataset:
+        for batch in dataset:
+            some = batch["some"]
+            assert batch["id"].is_pinned() and some.data.is_pinned()
+            there = some.data.to("cuda", non_blocking=True)
+            bounds = some.offsets.tolist()
+            for i, begin, end in zip(batch["id"].tolist(), bounds, bounds[1:]):
+                assert there[begin:end].tolist() == list(range(i % 7 + 1))
+                seen.add(i)
+    assert seen == set(range(1000))
 
 
 def test_copies_that_are_under_way_keep_their_batch(tmp_path, monkeypatch):
