@@ -1,5 +1,6 @@
 """weir data manifest, sign and verify: what is signed is read; sha256sum and openssl agree."""
 import hashlib
+import json
 import os
 import shutil
 import struct
@@ -240,6 +241,19 @@ def test_read_only(weir, in_store):
     assert done.returncode == 1 and done.stderr == (
         f"weir: '{where}' cannot be written to: Read-only file system: keep the manifest "
         "elsewhere, with --output DIR\n")
+
+
+def test_a_read_only_dataset_is_read(weir):
+    """Nothing need be written there: its index is kept in the cache, and found again."""
+    weir.env["WEIR_CACHE"] = str(weir.cwd / "cache")
+    mds(weir)
+    for made in (True, False):
+        done = run_read_only(weir, weir.cwd / "mds", "--json", "data", "index", "mds")
+        assert done.returncode == 0 and json.loads(done.stdout)["built"] is made, done
+    done = run_read_only(weir, weir.cwd / "mds", "--json", "data", "stream", "mds")
+    assert done.returncode == 0 and json.loads(done.stdout)["samples"] == 200, done
+    assert sorted(path.name for path in (weir.cwd / "mds").iterdir()) == [
+        "index.json", "shard.00000.mds"]
 
 
 def test_nothing_there(weir):

@@ -86,6 +86,13 @@ def samples(weir, url, **options):
     return [found[key] for key in sorted(found)]
 
 
+def shards(path):
+    """All files, but for Weir's own bookkeeping."""
+    return {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*")
+            if p.is_file() and ".weir" not in p.relative_to(path).parts
+            and p.name != "index.weir"}
+
+
 def simple(row):
     """A number may be text by now, or a list of one."""
     number = row.get("number")
@@ -103,7 +110,7 @@ def test_every_pair(weir, source, target):
     pack(weir, made, "one", target, "--jobs", "1")
     pack(weir, made, "four", target, "--jobs", "4")
     assert [simple(one) for one in samples(weir, "one")] == expected
-    assert samples(weir, "four") == samples(weir, "one")
+    assert shards(weir.cwd / "four") == shards(weir.cwd / "one") != {}
     weir("verify", "--store", "one")
 
 
@@ -116,9 +123,7 @@ def test_compressed(weir, target, codec):
     for jobs in ("1", "4"):
         pack(weir, made, jobs, target, "--compression", codec, "--jobs", jobs)
         assert [simple(one) for one in samples(weir, jobs)] == expected
-    one, four = ({path.name: path.read_bytes() for path in (weir.cwd / jobs).glob("shard*")}
-                 for jobs in ("1", "4"))
-    assert one and one == four
+    assert shards(weir.cwd / "4") == shards(weir.cwd / "1") != {}
 
 
 @pytest.mark.parametrize("source", ["mds", "wds", "tfrecord", "jsonl", "litdata"])

@@ -29,6 +29,22 @@ def test_every_position_is_resumed(lines):
             assert ds.digests() == total
 
 
+def test_a_state_is_a_few_numbers(tmp_path):
+    """However much there is, and however much of it was read."""
+    sizes = []
+    for samples, epochs in ((10, 1), (10, 9), (10, 40), (5000, 9)):
+        path = tmp_path / f"{samples}-{epochs}"
+        path.mkdir()
+        write_lines(path / "a.jsonl", 0, samples)
+        with weir.Dataset(path, batch_size=5, seed=1) as ds:
+            for _ in range(epochs):
+                for batch in ds:
+                    pass
+            sizes.append(len(json.dumps(ds.state_dict())))
+    assert max(sizes) < 2000
+    assert max(sizes[1:]) < min(sizes[1:]) + 50  # the last eight epochs, and digits
+
+
 def test_every_sample_is_resumed_by_any_world(tmp_path):
     """Batches of one sample, at every position of an epoch: by new ones, and by those that were
     there, which go on, and then go back."""
