@@ -49,8 +49,8 @@ def targets(result):
 
 def more_of(result):
     """What was read cold, if it is another dataset."""
-    return "".join(f", and of {SIZE_NAMES[int(size)]} {bytes_ >> 20} MiB, which no other library "
-                   "reads cold here" for size, bytes_ in result["cold_total"].items())
+    return "".join(f" (of samples of {SIZE_NAMES[int(size)]}, {bytes_ >> 20} MiB: nobody else is "
+                   "measured there)" for size, bytes_ in result["cold_total"].items())
 
 
 def cold_rows(result, size, names):
