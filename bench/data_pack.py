@@ -3,8 +3,8 @@
 
 In each round the files are read cold by a program that does nothing else, in many threads, then
 packed cold by weir (listing and indexing them included), then fio writes as much: both onto another
-device, which is memory, and onto the same disk. Packing can be no faster than the slower of reading
-and writing, each alone; where both are one device, it is no faster than both at once: what fio gets
+device, which is memory, and onto the same disk. Who reads like that is no faster than the slower of
+reading and writing, each alone; where both are one device, than both at once: what fio gets
 that reads blocks of the files' size and writes as much meanwhile. Medians go to
 bench/results/data-pack.json and docs/bench-data-pack.md.
 """
@@ -163,9 +163,10 @@ def page(result):
         "Written by `make bench`; do not edit. Small files become MDS shards of 64 MiB: listing "
         "and indexing them, reading them cold, and writing the shards until they are safe (not "
         "loading the program). Beside that, the same files read cold by threads that only read "
-        "(the best number of them, in brackets), and fio's direct write to the same place. Packing "
-        "can be no faster than the lesser of the two: that is the comparison where shards go to "
-        "another device than the files come from, here to memory (tmpfs). Where both are one disk, "
+        "(the best number of them, in brackets), and fio's direct write to the same place. Who "
+        "reads like that is no faster than the lesser of the two; above 1, packing reads better. "
+        "That is the comparison where shards go to another device than the files come from, here "
+        "to memory (tmpfs). Where both are one disk, "
         "it reads and writes at once, and neither has the disk alone: there the limit is what fio "
         "gets that reads blocks of that size and writes as much meanwhile (the best of "
         f"{len(BOTH)} pairs of depths). Smaller files than a block of the device are packed onto "
