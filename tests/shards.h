@@ -133,4 +133,15 @@ static inline weir_data *shards_open(const char *dir, const struct kind *kind)
     return data;
 }
 
+/* Of digests: modulo 2^128. */
+static inline void add_sum(uint8_t to[16], const uint8_t more[16])
+{
+    unsigned carry = 0;
+    for (int i = 0; i < 16; i++) {
+        carry += (unsigned)to[i] + more[i];
+        to[i] = (uint8_t)carry;
+        carry >>= 8;
+    }
+}
+
 #endif

@@ -22,6 +22,7 @@ from .position import FULL, Position, Tally, merge_states, worker_states
 Url = Union[str, "os.PathLike[str]"]
 THREADS_MAX, PREFETCH_MAX = 256, 4096  # of a loader
 WEIGHT_ONE = 1 << 40  # weights are whole numbers to the library: shares of this
+BUFFERED, DIRECT, RAW = 2, 4, 16  # WEIR_LOADER_… of weir.h
 U32_MAX, U64_MAX = (1 << 32) - 1, (1 << 64) - 1
 
 
@@ -248,12 +249,12 @@ class Dataset:
             self._open_options["proof"] = None if proof is None else os.fspath(proof)
         elif proof is not None:
             raise ValueError("proof= is checked with a key: give verify_key=, too")
-        through = 0 if buffered is None else 2 if _yes("buffered", buffered) else 4
+        through = 0 if buffered is None else BUFFERED if _yes("buffered", buffered) else DIRECT
         self._how: dict[str, Any] = dict(
             batch_size=batch_size, rank=self.dp_rank, ranks=self.dp_size,
             threads=0 if threads is None else _whole("threads", threads, 0, THREADS_MAX),
             prefetch=_whole("prefetch", prefetch, 0, PREFETCH_MAX), memory=memory,
-            flags=through | (16 if _yes("raw", raw) else 0))
+            flags=through | (RAW if _yes("raw", raw) else 0))
         self._wanted = None if fields is None else _fields(fields)
         if raw and fields is not None:
             raise ValueError("raw samples are not taken apart: give fields=, or raw=True")

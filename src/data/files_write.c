@@ -57,16 +57,13 @@ static const char *path_of(const struct writer *w, size_t *size)
     return path + skip;
 }
 
-/* Members of a tar, which have a key and are bytes, are no plain file, whatever they are called. */
 static void find_plain(struct writer *w, bool has_key)
 {
     const struct weir_field *label = weir_field_string(w->fields, w->count, "label");
     size_t size;
     w->data = weir_field_string(w->fields, w->count, "data");
-    w->path = w->data ? weir_field_string(w->fields, w->count, "path") : NULL;
+    w->path = w->data ? weir_member_path(w->fields, w->count, has_key) : NULL;
     w->label = NULL;
-    if (w->path && has_key && w->path->kind == WEIR_FIELD_BYTES)
-        w->path = NULL;
     if (!w->path)
         return;
     const char *path = path_of(w, &size), *slash = memchr(path, '/', size);

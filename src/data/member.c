@@ -36,6 +36,13 @@ int weir_member_refuse(const struct weir_field *field, const char *why)
     return weir_fail(EINVAL, "field '%.*s' %s", shown, field->name, why);
 }
 
+const struct weir_field *weir_member_path(const struct weir_field *fields, uint32_t count,
+                                          bool has_key)
+{
+    const struct weir_field *path = weir_field_string(fields, count, "path");
+    return path && has_key && path->kind == WEIR_FIELD_BYTES ? NULL : path;
+}
+
 /* ---- names ---- */
 
 static enum weir_wds_content content_of(const struct weir_field *field)

@@ -1,6 +1,7 @@
 /* member.h - a field of a sample as a file of its own: in a tar (wds_write.c), or in a tree
  * (files_write.c). Its name is the sample's key, a dot and the field's name, with an ending behind
- * it where its kind needs one: what is text, a whole number, JSON or an array reads as that again.
+ * it where its kind needs one: in a tar, what is text, a whole number, JSON or an array reads as
+ * that again.
  * Slashes in a field's name become dots, letters small ones.
  */
 #ifndef WEIR_DATA_MEMBER_H
@@ -19,6 +20,10 @@ struct weir_members {
 };
 
 void weir_members_free(struct weir_members *m);
+/* The path of a sample that was a plain file, by its fields; NULL. Members of a tar, which have a
+ * key and are bytes, are none, whatever they are called. */
+const struct weir_field *weir_member_path(const struct weir_field *fields, uint32_t count,
+                                          bool has_key);
 /* The next sample. Its key is set by the caller, in m->key. */
 void weir_members_begin(struct weir_members *m);
 /* Has it any yet? */

@@ -45,7 +45,7 @@ struct weir_pack_result {
     /* Of plain files, each of which is a sample of its own, so many; then a shard is a list of up
      * to 1,024 samples' files, and file_bytes are those of the files. 0: no plain files. */
     uint64_t files, files_kept;
-    bool has_names; /* there are such for people and other programs; not where it is S3 or Ceph */
+    bool has_names; /* other programs find files there, too: not on S3, on Ceph, with commit= */
 };
 
 /* Opens a dataset to be packed in that format: of token files that become token files, every token

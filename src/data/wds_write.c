@@ -87,19 +87,16 @@ static bool suffix_of_file(const struct weir_members *m, const struct weir_field
            out->key_size == m->key_size && !memcmp(out->key, m->key, out->key_size);
 }
 
-/* may_be_file: fields that are called so are a plain file, and no members of a tar. */
 static int add_members(struct writer *writer, const struct weir_field *fields, uint32_t count,
-                       bool may_be_file)
+                       bool has_key)
 {
     const struct weir_members *m = &writer->members;
     const struct weir_field *own = weir_field_string(fields, count, OWN_KEY);
-    const struct weir_field *path = weir_field_string(fields, count, "path");
+    const struct weir_field *path = weir_member_path(fields, count, has_key);
     const struct weir_field *file = weir_field_string(fields, count, "data");
     struct weir_wds_name was;
     struct weir_field text; /* the key, where it names nothing */
-    may_be_file |= path && path->kind == WEIR_FIELD_TEXT;
-    bool plain =
-        may_be_file && file && file->kind == WEIR_FIELD_BYTES && suffix_of_file(m, path, &was);
+    bool plain = file && file->kind == WEIR_FIELD_BYTES && suffix_of_file(m, path, &was);
     bool names_it = own && own->size == m->key_size && !memcmp(own->data, m->key, m->key_size);
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
@@ -139,15 +136,15 @@ static int add(void *arg, uint64_t number, const char *key, const struct weir_fi
 {
     struct writer *writer = arg;
     size_t begin = writer->shard.size, size = key ? strlen(key) : 0;
-    bool is_unnamed = !key;
-    if (is_unnamed) {
+    bool has_key = key;
+    if (!has_key) {
         const struct weir_field *own = weir_field_string(fields, count, OWN_KEY);
         key = own ? own->data : "";
         size = own ? own->size : 0;
     }
     choose_key(&writer->members, number, key, size);
     weir_members_begin(&writer->members);
-    int code = add_members(writer, fields, count, is_unnamed);
+    int code = add_members(writer, fields, count, has_key);
     if (code)
         writer->shard.size = begin;
     return code;

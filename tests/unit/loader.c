@@ -53,16 +53,6 @@ static weir_loader *open_one(weir_data *data, const struct way *way, const struc
     return loader;
 }
 
-static void add_sum(uint8_t to[16], const uint8_t more[16])
-{
-    unsigned carry = 0;
-    for (int i = 0; i < 16; i++) {
-        carry += (unsigned)to[i] + more[i];
-        to[i] = (uint8_t)carry;
-        carry >>= 8;
-    }
-}
-
 static void add_tallies(struct got *got, const weir_loader *loader)
 {
     weir_loader_part part;

@@ -63,14 +63,9 @@ static void add_tallies(struct got *got, const weir_loader *loader)
         OK(weir_loader_part_get(loader, p, &part));
         for (uint32_t i = 0; i < part.tallies_count; i++) {
             const weir_tally *tally = &part.tallies[i];
-            unsigned carry = 0;
             CHECK(tally->epoch < EPOCHS_MOST);
             got->tallied[p][tally->epoch] += tally->samples;
-            for (int b = 0; b < 16; b++, carry >>= 8) {
-                uint8_t *to = &got->digests[p][tally->epoch][b];
-                carry += (unsigned)*to + tally->digest[b];
-                *to = (uint8_t)carry;
-            }
+            add_sum(got->digests[p][tally->epoch], tally->digest);
         }
     }
 }
