@@ -580,7 +580,15 @@ void weir_piece_unload(struct weir_piece *piece)
 int weir_sample_fail(const struct weir_supply *supply, uint64_t number, int code)
 {
     struct weir_index_shard shard;
+    struct weir_place place;
     const char *url = weir_data_info_get(supply->data)->url;
+    if (weir_index_format(supply->index)->is_files) { /* a shard is a thousand of them */
+        const char *why = strdupa(weir_fail_last());
+        bool is_known = !weir_index_find(supply->index, number, &place);
+        weir_fail_text(code, why);
+        return weir_fail_in(code, "sample %" PRIu64 " of '%s' ('%s')", number, url,
+                            is_known ? place.key : "?");
+    }
     weir_index_shard(supply->index, weir_index_shard_of(supply->index, number), &shard);
     return weir_fail_in(code, "sample %" PRIu64 " of '%s' (number %" PRIu64 " in '%s')", number,
                         url, number - shard.first, shard.key);

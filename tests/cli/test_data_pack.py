@@ -231,6 +231,16 @@ def test_a_listed_file_that_was_removed(weir):
     assert plain(weir.cwd / "to") == plain(weir.cwd / "src")
 
 
+def test_a_damaged_file_of_a_tree_is_named(weir):
+    tree(weir, 30)
+    weir("put", "-q", "-r", "src", "d")
+    weir.flip("d/class1/0004.jpg", 10)
+    for args in (["pack", "weir-store/d", "to", "--format", "mds"],
+                 ["stream", "weir-store/d", "--batch", "4"]):
+        error = weir.fails("data", *args)
+        assert "('class1/0004.jpg'): 'd/class1/0004.jpg' is damaged" in error, error
+
+
 def test_another_object_in_place_of_a_listed_file(weir):
     tree(weir, 20)
     again = ["data", "pack", "src", "to", "--format", "files"]
