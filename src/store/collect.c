@@ -32,7 +32,8 @@ struct sweep {
     bool settled;
     struct found *found;
     size_t count, room;
-    int worst; /* of a save that could not be deleted */
+    bool is_stuck; /* somebody stands still with the store's lock: each save would wait for it */
+    int worst;     /* of a save that could not be deleted */
     char text[WEIR_TEXT_MAX];
 };
 
@@ -206,6 +207,7 @@ static int delete_all(struct sweep *s, const struct weir_save *save)
     snprintf(dir, sizeof dir, "%s%s~/", WEIR_DIR_SET, prefix);
     if (!code)
         code = weir_gc_each(s->gc, dir, delete_node, s->gc);
+    s->is_stuck = code == -EBUSY;
     weir_handle_close(lease);
     if (!code)
         s->gc->result.saves++;
@@ -241,7 +243,7 @@ static int collect_retired(struct sweep *s)
 {
     bool any = false;
     int code = 0;
-    for (size_t i = 0; !code && i < s->state.count; i++) {
+    for (size_t i = 0; !code && !s->is_stuck && i < s->state.count; i++) {
         const struct weir_ledger_entry *entry = &s->state.entries[i];
         if (!entry->retired_ns)
             continue;
@@ -301,7 +303,7 @@ static int give_up(struct sweep *s)
 static int collect_abandoned(struct sweep *s)
 {
     int code = give_up(s);
-    for (size_t i = 0; !code && i < s->count; i++) {
+    for (size_t i = 0; !code && !s->is_stuck && i < s->count; i++) {
         const struct weir_save *save = &s->found[i].save;
         bool over = save->attempt < s->state.attempt ||
                     (save->attempt == s->state.attempt && save->number <= s->state.floor);

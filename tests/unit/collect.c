@@ -1,6 +1,9 @@
 /* gc of saves while others commit: what is acknowledged at any moment of a gc stays. Another
  * process is a second handle whose calls run inside one of gc's system calls.
  */
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include "saves.h"
 
 #include "store/view.h"
@@ -269,6 +272,52 @@ static void a_hole_in_the_log_protects(void)
     weir_ledger_close(damaged);
 }
 
+/* ---- somebody stands still with the store's lock ---- */
+
+static unsigned sleeps;
+
+static void count_sleeps(uint64_t ns)
+{
+    (void)ns;
+    sleeps++;
+}
+
+/* So many saves are to go, and none can: how often that was waited for. */
+static unsigned waits_of(unsigned saves)
+{
+    size_t count;
+    for (unsigned i = 0; i < saves; i++) {
+        struct weir_save save = save_of("retired", i + 1, 1);
+        bool committed;
+        OK(save_part(store, ledger, &save, 0, "", &committed));
+        CHECK(committed);
+    }
+    OK(weir_ledger_retire(ledger, 0, is_any, NULL, &count));
+    CHECK_EQ(count, saves);
+    int lock = open(path_in(dir, ".weir/lock"), O_RDWR);
+    CHECK(lock >= 0 && !flock(lock, LOCK_EX));
+    sleeps = 0;
+    table.sleep_ns = count_sleeps;
+    OK(weir_ledger_collect(store, "run", 0, NULL));
+    table.sleep_ns = weir_sys_real.sleep_ns;
+    close(lock);
+    unsigned files = tree_files(path_in(dir, ".weir/seal"));
+    CHECK(files >= saves);
+    OK(weir_ledger_collect(store, "run", 0, NULL));
+    CHECK(tree_files(path_in(dir, ".weir/seal")) <= files - saves);
+    return sleeps;
+}
+
+/* A trainer that saves would wait for each of them, each time. */
+static void a_lock_that_is_held_is_waited_for_once(void)
+{
+    begin_anew(7000);
+    unsigned one = waits_of(1);
+    begin_anew(7001);
+    unsigned three = waits_of(3);
+    CHECK(one > 0 && three < 2 * one);
+}
+
 int main(void)
 {
     dir = tmp_path("store");
@@ -285,6 +334,7 @@ int main(void)
     RUN(a_finish_during_gc_is_told);
     RUN(no_directories_stay);
     RUN(a_swept_record_is_put_again);
+    RUN(a_lock_that_is_held_is_waited_for_once);
     RUN(a_hole_in_the_log_protects);
     weir_ledger_close(ledger);
     weir_ledger_close(theirs);
